@@ -1,0 +1,1 @@
+"""Use cases: each decides and saves in one transaction."""

@@ -1,0 +1,1 @@
+"""What the core asks of the world, as protocols; adapters are chosen in `bootstrap` alone."""

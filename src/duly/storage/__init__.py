@@ -1,0 +1,1 @@
+"""The two databases behind one contract."""

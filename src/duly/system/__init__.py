@@ -1,0 +1,1 @@
+"""The operating system, the clocks and the dice."""
