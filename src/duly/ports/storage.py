@@ -1,0 +1,54 @@
+"""The one way to a database: a use case is a function of a transaction, run until it commits once."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from duly.ports.clock import Clock
+from duly.ports.jobs import JobStore
+from duly.ports.pools import PoolStore
+from duly.ports.sessions import SessionStore
+from duly.ports.tickets import TicketStore
+from duly.ports.wakeups import Wakeups
+
+T = TypeVar("T")
+
+
+class Transaction(Protocol):
+    """A store per noun, all in one transaction."""
+
+    @property
+    def jobs(self) -> JobStore: ...
+    @property
+    def pools(self) -> PoolStore: ...
+    @property
+    def sessions(self) -> SessionStore: ...
+    @property
+    def tickets(self) -> TicketStore: ...
+
+
+Work = Callable[[Transaction], Awaitable[T]]
+
+
+class Storage(Protocol):
+    @property
+    def clock(self) -> Clock:
+        """The clock that every process on this store agrees with."""
+
+    @property
+    def wakeups(self) -> Wakeups: ...
+
+    async def transact(self, work: Work[T], *, single: bool = False) -> T:
+        """Commits what `work` wrote, once, and answers what it returned.
+
+        `work` may be rerun (serialization failure, deadlock, an answer lost on the way), so it draws nothing and
+        awaits nothing but the transaction. If it raises, nothing is written. `Unavailable` means that the outcome
+        is unknown or nothing was written: calling again with the same ids is always safe.
+
+        `single` promises that `work` runs exactly one statement, so the store may leave out BEGIN and COMMIT.
+        """
+
+    async def read(self, work: Work[T]) -> T:
+        """Runs `work` on one consistent snapshot, without waiting for writers; it must not write."""
+
+    async def close(self) -> None:
+        """Finishes what was submitted, then lets go of files, sockets and threads."""
