@@ -1,0 +1,5 @@
+-- Claims: what a worker is handed. Both databases answer these columns.
+
+-- fragment: claimed_columns
+id, kind, payload, key, lane, pool, resources, attempt, max_attempts, run_at, created_at, timeout_ms, chain, token,
+state, rank, position
