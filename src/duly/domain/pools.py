@@ -5,7 +5,6 @@ from enum import StrEnum
 
 from duly.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from duly.domain.ids import PoolName
-from duly.domain.instants import Micros
 from duly.domain.texts import name_of, whole_number_of
 
 DEFAULT_POOL = PoolName("default")
@@ -41,8 +40,9 @@ class Pool:
             whole_number_of(self.ageing_ms, field="ageing_ms", least=1, most=86_400_000)
 
     @property
-    def ageing(self) -> Micros:
-        return Micros((self.ageing_ms or 0) * 1000)
+    def has_room(self) -> bool:
+        """Room for one more from the queue: tickets that wait come first."""
+        return self.mode is not PoolMode.PAUSED and self.used + self.tickets < self.slots
 
 
 BUILT_IN_POOLS = (

@@ -1,12 +1,14 @@
 """A session: one worker process's life, renewed by heartbeats; its claims die with it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from duly.domain.errors import Refused
-from duly.domain.ids import JobId, PoolName, SessionId, Token
+from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, Token
 from duly.domain.instants import Instant, Micros
-from duly.domain.jobs import Ending, Job
+from duly.domain.jobs import Ending, JobState
+from duly.domain.payloads import Payload
 from duly.domain.texts import text_of, whole_number_of
 
 LEASE = Micros(30_000_000)
@@ -37,21 +39,51 @@ class Wanted:
     prefetch: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A run reported by the session that claimed it."""
+class ClaimedJob(NamedTuple):
+    """What a worker is handed, straight from the row: the hot path builds nothing else."""
 
-    job: Job
+    id: JobId
+    kind: str
+    payload: Payload
+    key: JobKey | None
+    lane: Lane | None
+    pool: PoolName
+    resources: str | None
+    attempt: int
+    max_attempts: int
+    run_at: Instant
+    created_at: Instant
+    timeout_ms: int | None
+    chain: JobId
+    token: Token
+    state: JobState
+    rank: int
+    position: int
+
+    @property
+    def order(self) -> tuple[int, int, int, str]:
+        return (self.rank, self.position, self.created_at, self.id)
+
+
+class Report(NamedTuple):
+    """How a claimed job's run ended.
+
+    The id of a possible retry is drawn beforehand, so that a rerun of the transaction repeats itself.
+    """
+
+    job: ClaimedJob
     ending: Ending
+    retry_id: JobId | None = None
+    fraction: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """What one exchange brought: jobs to run, jobs to hold, and reports refused because the claim was lost."""
 
-    started: tuple[Job, ...] = ()
-    held: tuple[Job, ...] = ()
-    stale: tuple[JobId, ...] = ()
+    started: Sequence[ClaimedJob] = ()
+    held: Sequence[ClaimedJob] = ()
+    stale: Sequence[JobId] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +97,13 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescue:
-    """What was taken over from a session that stopped beating."""
+    """What was taken over from a session that stopped beating; `ended` when nothing of it is left."""
 
     session: SessionId
     returned: int
     failed: int
-    retried: int
     tickets: int
+    ended: bool
 
 
 class SessionLost(Refused):
@@ -92,11 +124,3 @@ class OverCapacity(Refused):
     def __init__(self, session: SessionId) -> None:
         super().__init__(f"session {session} would run more jobs at once than its capacity allows")
         self.session = session
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The name of one claim: writes that do not carry it change nothing."""
-
-    session: SessionId
-    token: Token

@@ -2,19 +2,19 @@
 
 -- name: first_in_pool
 SELECT {job_columns} FROM jobs
-WHERE pool = :pool AND state NOT IN ('claimed', 'running') AND id <> :except
+WHERE pool = :pool AND state NOT IN ('claimed', 'running') AND id <> :apart_from
 ORDER BY {in_order} LIMIT 1
 
 -- name: neighbours_before
 -- The jobs right before a place, nearest first.
 SELECT id, position FROM jobs
-WHERE pool = :pool AND rank = :rank AND position < :position AND id <> :except
+WHERE pool = :pool AND rank = :rank AND position < :position AND id <> :apart_from
   AND state NOT IN ('claimed', 'running')
 ORDER BY position DESC, created_at DESC, id DESC LIMIT :most
 
 -- name: neighbour_after
 SELECT id, position FROM jobs
-WHERE pool = :pool AND rank = :rank AND position > :position AND id <> :except
+WHERE pool = :pool AND rank = :rank AND position > :position AND id <> :apart_from
   AND state NOT IN ('claimed', 'running')
 ORDER BY {in_order} LIMIT 1
 

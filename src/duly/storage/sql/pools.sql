@@ -9,6 +9,9 @@ SELECT {pool_columns} FROM pools WHERE name = :name
 -- name: lock_pool
 SELECT {pool_columns} FROM pools WHERE name = :name {lock:no key update}
 
+-- name: lock_all_pools
+SELECT name FROM pools ORDER BY name {lock:no key update}
+
 -- name: all_pools
 SELECT {pool_columns} FROM pools ORDER BY name
 
@@ -34,19 +37,24 @@ SELECT NOT EXISTS (SELECT 1 FROM jobs WHERE pool = :name) AND NOT EXISTS (SELECT
 DELETE FROM pools WHERE name = :name
 
 -- name: take_slot
--- One place of an extra resource, if there is one.
-UPDATE pools SET used = used + 1 WHERE name = :name AND used + tickets < slots AND mode <> 'paused' RETURNING name
+-- One place of an extra resource; its row is locked and known to have room.
+UPDATE pools SET used = used + 1 WHERE name = :name
 
 -- name: park
 -- Without the resource it needs, a claimed job gives its place back and waits for the resource.
 UPDATE jobs SET state = 'parked', parked_on = :resource, session = NULL, token = NULL, started_at = NULL
 WHERE id = :id
 
+-- name: count_one_parked
+-- Whoever frees a place of this resource will see it.
+UPDATE pools SET parked = parked + 1 WHERE name = :name
+
 -- name: recount_pools
 -- What is used, counted from what is there: a rescue leaves no place lost.
 UPDATE pools SET
-  used = (SELECT count(*) FROM jobs WHERE jobs.pool = pools.name AND jobs.state IN ('claimed', 'running'))
-       + (SELECT count(*) FROM jobs WHERE jobs.state = 'running' AND jobs.resources IS NOT NULL
+  used = (SELECT count(*) FROM jobs WHERE jobs.session IS NOT NULL AND jobs.pool = pools.name)
+       + (SELECT count(*) FROM jobs WHERE jobs.session IS NOT NULL AND jobs.state = 'running' AND jobs.resources IS NOT NULL
             AND ',' || jobs.resources || ',' LIKE '%,' || pools.name || ',%')
        + (SELECT count(*) FROM tickets WHERE tickets.pool = pools.name AND tickets.state = 'held'),
-  tickets = (SELECT count(*) FROM tickets WHERE tickets.pool = pools.name AND tickets.state = 'waiting')
+  tickets = (SELECT count(*) FROM tickets WHERE tickets.pool = pools.name AND tickets.state = 'waiting'),
+  parked = (SELECT count(*) FROM jobs WHERE jobs.parked_on = pools.name AND jobs.state = 'parked')

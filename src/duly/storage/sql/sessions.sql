@@ -27,6 +27,9 @@ ORDER BY expires_at LIMIT :most {lock:update skip locked}
 -- Executors of a session that became free without a claim.
 UPDATE sessions SET busy = busy - :ended WHERE id = :id
 
+-- name: count_started
+UPDATE sessions SET busy = busy + :started WHERE id = :id
+
 -- name: jobs_of_session
 SELECT {job_columns} FROM jobs WHERE session = :session ORDER BY id LIMIT :most
 

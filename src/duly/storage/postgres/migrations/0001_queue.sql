@@ -5,6 +5,7 @@ CREATE TABLE pools (
   slots      bigint  NOT NULL CHECK (slots >= 0),
   used       bigint  NOT NULL DEFAULT 0 CHECK (used >= 0),
   tickets    bigint  NOT NULL DEFAULT 0 CHECK (tickets >= 0),
+  parked     bigint  NOT NULL DEFAULT 0 CHECK (parked >= 0),
   mode       text    NOT NULL DEFAULT 'open' CHECK (mode IN ('open', 'paused', 'draining')),
   prefetch   bigint  NOT NULL DEFAULT 0 CHECK (prefetch >= 0),
   ageing_ms  bigint  CHECK (ageing_ms > 0)

@@ -48,9 +48,11 @@ RETURNING id, lane, pool, resources
 SELECT f.id FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
 JOIN finished_jobs f ON f.id = r.id AND f.session = :session AND f.token = r.token
 
--- name: claimed_before
--- What an earlier run of the same exchange has claimed.
-SELECT {claimed_columns} FROM jobs WHERE session = :session AND token = :token
+-- name: jobs_held
+-- columns: id token
+-- Full rows of runs that failed, for their next attempts.
+SELECT {job_columns} FROM jobs
+WHERE id = ANY(:id::text[]) AND session = :session AND token = ANY(:token::bigint[]) AND state = 'running'
 
 -- name: lock_pools
 -- columns: name
@@ -59,11 +61,12 @@ SELECT name FROM pools WHERE name = ANY(:name::text[]) ORDER BY name FOR NO KEY 
 
 -- name: release_slots
 -- columns: name freed
+-- Whether jobs are parked is read off the pool's row: it may have been written while we waited for that row.
 UPDATE pools SET used = used - r.freed
 FROM unnest(:name::text[], :freed::bigint[]) AS r(name, freed)
 WHERE pools.name = r.name
 RETURNING pools.name, pools.used + r.freed + pools.tickets >= pools.slots,
-          EXISTS (SELECT FROM jobs WHERE parked_on = pools.name AND state = 'parked')
+          pools.parked > 0
 
 -- name: claim
 -- columns: pool wanted
@@ -107,9 +110,6 @@ WITH started AS (
 )
 SELECT {claimed_columns} FROM started
 
--- name: count_started
-UPDATE sessions SET busy = busy + :started WHERE id = :session
-
 -- name: give_back
 -- columns: id token
 -- A claim whose handler was never entered returns to its place.
@@ -132,6 +132,11 @@ WHERE id = ANY(ARRAY(
     LIMIT GREATEST(p.slots - p.used - p.tickets, 0) FOR UPDATE) AS best
   WHERE p.name = ANY(:name::text[])))
 RETURNING pool
+
+-- name: count_parked
+-- columns: name
+UPDATE pools SET parked = (SELECT count(*) FROM jobs WHERE parked_on = pools.name AND state = 'parked')
+WHERE name = ANY(:name::text[])
 
 -- name: promote
 -- columns: lane

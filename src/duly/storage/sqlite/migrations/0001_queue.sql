@@ -5,6 +5,7 @@ CREATE TABLE pools (
   slots      INTEGER NOT NULL CHECK (slots >= 0),
   used       INTEGER NOT NULL DEFAULT 0 CHECK (used >= 0),
   tickets    INTEGER NOT NULL DEFAULT 0 CHECK (tickets >= 0),
+  parked     INTEGER NOT NULL DEFAULT 0 CHECK (parked >= 0),
   mode       TEXT    NOT NULL DEFAULT 'open' CHECK (mode IN ('open', 'paused', 'draining')),
   prefetch   INTEGER NOT NULL DEFAULT 0 CHECK (prefetch >= 0),
   ageing_ms  INTEGER CHECK (ageing_ms > 0)

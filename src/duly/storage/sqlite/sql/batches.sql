@@ -37,10 +37,15 @@ RETURNING id, lane, pool, resources
 -- Reports that an earlier run of the same exchange has written.
 SELECT id FROM finished_jobs WHERE id = :id AND session = :session AND token = :token
 
+-- name: jobs_held
+-- columns: id token
+-- Full rows of runs that failed, for their next attempts.
+SELECT {job_columns} FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'running'
+
 -- name: release_slots
 -- columns: name freed
 UPDATE pools SET used = used - :freed WHERE name = :name
-RETURNING name, used + :freed + tickets >= slots, EXISTS (SELECT 1 FROM jobs WHERE parked_on = pools.name)
+RETURNING name, used + :freed + tickets >= slots, parked > 0
 
 -- name: rest_session
 -- Frees the executors whose runs ended; nothing is answered if the session is gone.
@@ -62,9 +67,6 @@ RETURNING {claimed_columns}
 -- name: count_claimed
 -- columns: name taken
 UPDATE pools SET used = used + :taken WHERE name = :name
-
--- name: count_started
-UPDATE sessions SET busy = busy + :started WHERE id = :session
 
 -- name: start
 -- columns: id token
@@ -91,6 +93,10 @@ UPDATE jobs SET state = 'ready', parked_on = NULL
 WHERE id IN (SELECT id FROM jobs WHERE parked_on = :name AND state = 'parked' ORDER BY {in_order}
              LIMIT (SELECT max(0, slots - used - tickets) FROM pools WHERE name = :name))
 RETURNING pool
+
+-- name: count_parked
+-- columns: name
+UPDATE pools SET parked = (SELECT count(*) FROM jobs WHERE parked_on = :name AND state = 'parked') WHERE name = :name
 
 -- name: promote
 -- columns: lane
