@@ -3,16 +3,17 @@
 import asyncio
 import contextlib
 import fcntl
-import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TextIO
 from urllib.parse import urlsplit
 
 _PREFIX = "duly-postgres-"
 _SETTINGS = {"fsync": "on", "synchronous_commit": "on", "max_connections": "200"}
+_owned: dict[Path, TextIO] = {}
 
 
 @contextlib.contextmanager
@@ -38,13 +39,15 @@ def fresh_database(server_url: str, *, template: str = "template0") -> Iterator[
 
 
 def new_directory() -> Path:
-    """Where one server lives; its owner is this process.
+    """Where one server lives; this process owns it while it holds the lock on `owner`.
 
     Not below pytest's temporary folder: each pytest run closes that one to other users, and PostgreSQL, which
     refuses to be root, must still reach its data.
     """
     directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    (directory / "owner").write_text(str(os.getpid()))
+    owner = (directory / "owner").open("w")
+    fcntl.flock(owner, fcntl.LOCK_EX)
+    _owned[directory] = owner
     return directory
 
 
@@ -54,7 +57,7 @@ def start_once(directory: Path, settings: Mapping[str, str] | None = None) -> st
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not url.exists():
-            _stop_abandoned()
+            stop_abandoned()
             url.write_text(_start(directory, {**_SETTINGS, **(settings or {})}))
         return url.read_text()
 
@@ -67,6 +70,16 @@ def stop(directory: Path) -> None:
         # Attaches to what runs there: this process need not be the one that started it.
         get_server(directory / "data", cleanup_mode=None).stop()
     shutil.rmtree(directory, ignore_errors=True)
+    if owner := _owned.pop(directory, None):
+        owner.close()
+
+
+def stop_abandoned() -> None:
+    """Ends the servers of killed runs: the dead no longer hold the lock on what they owned."""
+    for url in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/url"):
+        with contextlib.suppress(OSError), (url.parent / "owner").open() as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stop(url.parent)
 
 
 def _start(directory: Path, settings: Mapping[str, str]) -> str:
@@ -78,24 +91,6 @@ def _start(directory: Path, settings: Mapping[str, str]) -> str:
         conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
     server.start()
     return str(server.get_uri())
-
-
-def _stop_abandoned() -> None:
-    """A killed run cannot stop its server; the next one does."""
-    for owner in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/owner"):
-        with contextlib.suppress(OSError, ValueError):
-            if owner.stat().st_uid == os.getuid() and not _is_alive(int(owner.read_text())):
-                stop(owner.parent)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _execute(url: str, statement: str) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from tests import postgres_server
+
 TESTS = Path(__file__).parents[1]
 
 
@@ -34,6 +36,25 @@ def test_each_test_has_a_database_of_its_own(fresh_postgres_url: str, _time: int
             await connection.close()
 
     assert asyncio.run(create_a_table()) == ["on", "on", "200"]
+
+
+def test_the_server_of_a_killed_run_is_stopped_by_the_next() -> None:
+    program = """
+import os, signal
+from tests import postgres_server
+directory = postgres_server.new_directory()
+postgres_server.start_once(directory)
+print(directory, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [sys.executable, "-c", program]
+    killed = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False)
+    directory = Path(killed.stdout.strip())
+    assert (directory / "data" / "postmaster.pid").exists()
+
+    postgres_server.stop_abandoned()
+
+    assert not directory.exists()
 
 
 def test_tests_are_counted_by_store(suite: Path) -> None:
