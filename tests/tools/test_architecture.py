@@ -32,12 +32,12 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_core_uses_the_standard_library_and_the_cron_parser_only(graph: grimp.ImportGraph) -> None:
+def test_the_core_uses_the_standard_library_the_cron_parser_and_the_zones_only(graph: grimp.ImportGraph) -> None:
     strangers = [
         f"{importer} imports {imported}"
         for importer, imported in imports(graph)
         if importer.startswith(CORE) and not imported.startswith("duly")
-        if imported not in sys.stdlib_module_names | {"cronsim"}
+        if imported not in sys.stdlib_module_names | {"cronsim", "tzdata"}
     ]
 
     assert strangers == []
