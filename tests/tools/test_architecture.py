@@ -32,7 +32,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_core_uses_the_standard_library_the_cron_parser_and_the_zones_only(graph: grimp.ImportGraph) -> None:
+def test_the_core_needs_only_the_standard_library_cron_parser_and_zones(graph: grimp.ImportGraph) -> None:
     strangers = [
         f"{importer} imports {imported}"
         for importer, imported in imports(graph)
