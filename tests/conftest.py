@@ -89,14 +89,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    counts = [
-        f"{store}: {_tests_by_store[store]} tests" for store in ("sqlite", "postgres", "store-agnostic")
-    ]
+    counts = [f"{store}: {_tests_by_store[store]} tests" for store in ("sqlite", "postgres", "store-agnostic")]
     terminalreporter.write_line(", ".join(counts))
     if _postgres_tests_skipped and _has_postgres_wheel():
-        terminalreporter.write_line(
-            f"FAILED: {len(_postgres_tests_skipped)} Postgres tests were skipped:", red=True
-        )
+        terminalreporter.write_line(f"FAILED: {len(_postgres_tests_skipped)} Postgres tests were skipped:", red=True)
         for nodeid in _postgres_tests_skipped:
             terminalreporter.write_line(f"  {nodeid}")
 

@@ -37,9 +37,7 @@ def test_a_complete_landed_requirement_passes(tree: Path) -> None:
         ("docs/queue.md", "docs"),
     ],
 )
-def test_a_landed_requirement_with_a_gap_fails_and_says_what_is_missing(
-    tree: Path, file: str, kind: str
-) -> None:
+def test_a_landed_requirement_with_a_gap_fails_and_says_what_is_missing(tree: Path, file: str, kind: str) -> None:
     (tree / file).unlink()
 
     result = trace(tree)

@@ -30,9 +30,7 @@ class JobState(StrEnum):
 
 
 # At most one job of a lane is in these states, and if the lane has any due job, exactly one is.
-HEAD_STATES = frozenset(
-    {JobState.READY, JobState.PARKED, JobState.BACKOFF, JobState.CLAIMED, JobState.RUNNING}
-)
+HEAD_STATES = frozenset({JobState.READY, JobState.PARKED, JobState.BACKOFF, JobState.CLAIMED, JobState.RUNNING})
 LOCKED_STATES = frozenset({JobState.CLAIMED, JobState.RUNNING})
 
 
@@ -188,7 +186,9 @@ class Ending:
 
     def __post_init__(self) -> None:
         if self.status in (JobStatus.QUEUED, JobStatus.RUNNING):
-            raise InvalidInput("status", f"{self.status} is no ending", fix="use COMPLETED, FAILED, SKIPPED or CANCELLED")
+            raise InvalidInput(
+                "status", f"{self.status} is no ending", fix="use COMPLETED, FAILED, SKIPPED or CANCELLED"
+            )
 
 
 COMPLETED = Ending(status=JobStatus.COMPLETED)

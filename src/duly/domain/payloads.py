@@ -32,7 +32,9 @@ def json_of(value: object, *, field: str) -> Payload:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     size = len(text.encode())
     if size > LARGEST_BYTES:
-        raise InvalidInput(field, f"is {size} bytes as JSON", fix=f"keep it under {LARGEST_BYTES}, pass a reference instead")
+        raise InvalidInput(
+            field, f"is {size} bytes as JSON", fix=f"keep it under {LARGEST_BYTES}, pass a reference instead"
+        )
     return Payload(text)
 
 

@@ -1,5 +1,6 @@
 """Places between neighbours: integers with gaps, renumbered a few at a time when a gap runs out."""
 
+import itertools
 from collections.abc import Sequence
 
 GAP = 1_000_000
@@ -26,4 +27,4 @@ def spread(count: int, *, lower: int | None, upper: int) -> list[int] | None:
 
 
 def rising(positions: Sequence[int]) -> bool:
-    return all(a < b for a, b in zip(positions, positions[1:], strict=False))
+    return all(a < b for a, b in itertools.pairwise(positions))

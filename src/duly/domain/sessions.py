@@ -93,6 +93,7 @@ class Beat:
     cancelled: Mapping[JobId, str]
     pools_with_work: frozenset[PoolName]
     next_due_at: Instant | None
+    next_expiry: Micros | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

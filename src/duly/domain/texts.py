@@ -26,7 +26,7 @@ def text_of(value: object, *, field: str, longest: int = 255) -> str:
         raise InvalidInput(field, f"has {len(value)} characters", fix=f"use 1 to {longest}")
     for position, character in enumerate(value):
         if not character.isprintable():
-            raise InvalidInput(field, f"holds the unprintable character {ascii(character)}", position=position)
+            raise InvalidInput(field, f"holds the unprintable character {character!a}", position=position)
     return value
 
 

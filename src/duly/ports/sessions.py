@@ -13,7 +13,7 @@ class SessionStore(Protocol):
 
     async def open(self, session: Session, *, era: str, lease_now: Micros, now: Instant) -> None: ...
 
-    async def beat(self, session: SessionId, *, lease_now: Micros, now: Instant) -> Beat:
+    async def beat(self, session: SessionId, *, era: str, lease_now: Micros, now: Instant) -> Beat:
         """Renews the lease, or raises SessionLost."""
 
     async def claim(
@@ -46,9 +46,7 @@ class SessionStore(Protocol):
     async def expired(self, *, era: str, lease_now: Micros, most: int) -> list[SessionId]:
         """Sessions whose lease ran out, kept from others until commit."""
 
-    async def rescue(
-        self, session: SessionId, retries: Sequence[tuple[JobId, float]], *, now: Instant
-    ) -> Rescue:
+    async def rescue(self, session: SessionId, retries: Sequence[tuple[JobId, float]], *, now: Instant) -> Rescue:
         """Takes over a dead session's work, as many jobs as there are ids for retries, and ends it when none is left.
 
         A claim that had not started returns to its place; a run that had started fails, and is retried by its policy.

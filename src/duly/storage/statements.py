@@ -47,9 +47,7 @@ def load_statements(dialect: Dialect) -> dict[str, Statement]:
 def parse_statements(texts: Iterable[str], dialect: Dialect) -> dict[str, Statement]:
     sections = [section for text in texts for section in _sections(text)]
     fragments = {section.name: section.body for section in sections if section.is_fragment}
-    return {
-        section.name: _statement(section, fragments, dialect) for section in sections if not section.is_fragment
-    }
+    return {section.name: _statement(section, fragments, dialect) for section in sections if not section.is_fragment}
 
 
 @dataclass(slots=True)
@@ -75,9 +73,7 @@ def _sections(text: str) -> list[_Section]:
 
 
 def _statement(section: _Section, fragments: dict[str, str], dialect: Dialect) -> Statement:
-    text = _LOCK.sub(
-        lambda lock: f"FOR {(lock[1] or 'update').upper()}" if dialect == "postgres" else "", section.body
-    )
+    text = _LOCK.sub(lambda lock: f"FOR {(lock[1] or 'update').upper()}" if dialect == "postgres" else "", section.body)
     text = _FRAGMENT_USE.sub(lambda use: fragments[use[1]].strip(), text)
     parameters: list[str] = []
 

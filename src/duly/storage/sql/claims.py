@@ -25,9 +25,7 @@ class HotPath(Protocol):
     async def finish(self, x: Executor, session: SessionId, reports: Sequence[Row], now: Instant) -> Sequence[Row]:
         """Ends the runs whose claims are still good; answers (id, lane, pool, resources) of each."""
 
-    async def claim(
-        self, x: Executor, order: "ClaimOrder", wanted: Sequence[tuple[str, int]]
-    ) -> Sequence[ClaimedJob]:
+    async def claim(self, x: Executor, order: "ClaimOrder", wanted: Sequence[tuple[str, int]]) -> Sequence[ClaimedJob]:
         """Takes the next jobs, counts them in pools and session, or raises SessionLost."""
 
 
@@ -78,15 +76,20 @@ class Claims:
             await self._claim_in_turn(order, wanted, started, held)
         return Exchange(started=started, held=held, stale=stale)
 
-    async def finish(
-        self, session: SessionId, reports: Sequence[Report], now: Instant
-    ) -> tuple[int, list[JobId]]:
+    async def finish(self, session: SessionId, reports: Sequence[Report], now: Instant) -> tuple[int, list[JobId]]:
         """Ends runs and starts what follows from that; answers how many ended, and whose claim was lost."""
         if not reports:
             return 0, []
         retries = await self._next_attempts(session, reports, now)
         rows = [
-            (r.job.id, r.job.token, r.ending.status.value, r.ending.error, r.ending.exit_code, r.ending.result)
+            (
+                r.job.id,
+                r.job.token,
+                r.ending.status.value,
+                r.ending.error,
+                r.ending.exit_code,
+                r.ending.result,
+            )
             for r in reports
         ]
         done = await self._hot.finish(self._x, session, rows, now)
@@ -94,9 +97,7 @@ class Claims:
         await self._follow(done, [retry for job_id, retry in retries.items() if job_id in ids])
         return len(done), await self._stale(session, [r for r in reports if r.job.id not in ids])
 
-    async def _next_attempts(
-        self, session: SessionId, reports: Sequence[Report], now: Instant
-    ) -> dict[JobId, Job]:
+    async def _next_attempts(self, session: SessionId, reports: Sequence[Report], now: Instant) -> dict[JobId, Job]:
         failed = {r.job.id: r for r in reports if r.retry_id and r.ending.status is JobStatus.FAILED}
         rows = await self._x.each("jobs_held", [(r.job.id, r.job.token) for r in failed.values()], session=session)
         attempts: dict[JobId, Job] = {}
@@ -177,9 +178,7 @@ class Claims:
     async def _start(self, order: ClaimOrder, jobs: Sequence[ClaimedJob]) -> list[ClaimedJob]:
         """Held jobs enter their handlers, those that need extra resources only if they get all of them."""
         able = [job for job in jobs if not job.resources or await self._acquire(job)]
-        rows = await self._x.each(
-            "start", [(job.id, job.token) for job in able], session=order.session, now=order.now
-        )
+        rows = await self._x.each("start", [(job.id, job.token) for job in able], session=order.session, now=order.now)
         if rows:
             await self._x.fetch("count_started", id=order.session, started=len(rows))
         return sorted(map(ClaimedJob._make, rows), key=_place)

@@ -30,8 +30,8 @@ class SqlJobs:
         self._x = executor
         self._lanes = Lanes(executor)
 
-    async def put_if_free(self, job: Job) -> bool:
-        return bool(await self._insert([job], JobState.READY))
+    async def put_if_free(self, jobs: Sequence[Job]) -> set[str]:
+        return await self._insert(jobs, JobState.READY)
 
     async def put(self, jobs: Sequence[Job]) -> list[Put]:
         await self._check_resources(jobs)

@@ -34,16 +34,18 @@ class SqlSessions:
             now=now,
         )
 
-    async def beat(self, session: SessionId, *, lease_now: Micros, now: Instant) -> Beat:
+    async def beat(self, session: SessionId, *, era: str, lease_now: Micros, now: Instant) -> Beat:
         if not await self._x.fetch("renew_session", id=session, lease_now=lease_now, now=now):
             raise SessionLost(session)
         cancelled = await self._x.fetch("cancelled_in_session", session=session)
         pools = await self._x.fetch("pools_with_work")
         due = await self._x.fetch("next_due_at")
+        expiry = await self._x.fetch("next_expiry", era=era)
         return Beat(
-            cancelled={job_id: reason for job_id, reason in cancelled},
+            cancelled=dict(cancelled),
             pools_with_work=frozenset(name for (name,) in pools),
             next_due_at=due[0][0],
+            next_expiry=expiry[0][0],
         )
 
     async def claim(
@@ -87,9 +89,7 @@ class SqlSessions:
         orphans = await self._x.fetch("jobs_of_no_session")
         return [SessionId(session) for (session,) in (*rows, *orphans)]
 
-    async def rescue(
-        self, session: SessionId, retries: Sequence[tuple[JobId, float]], *, now: Instant
-    ) -> Rescue:
+    async def rescue(self, session: SessionId, retries: Sequence[tuple[JobId, float]], *, now: Instant) -> Rescue:
         rows = await self._x.fetch("jobs_of_session", session=session, most=len(retries))
         jobs = [job_from_row(row) for row in rows]
         returned = await self._claims.give_back(session, [_claimed(job) for job in jobs if not _has_started(job)])

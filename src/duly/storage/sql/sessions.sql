@@ -23,6 +23,10 @@ SELECT id, name, capacity, busy, seen_at FROM sessions ORDER BY started_at, id
 SELECT id FROM sessions WHERE era <> :era OR expires_at <= :lease_now
 ORDER BY expires_at LIMIT :most {lock:update skip locked}
 
+-- name: next_expiry
+-- When the next lease runs out, if nobody renews it.
+SELECT min(expires_at) FROM sessions WHERE era = :era
+
 -- name: count_ended
 -- Executors of a session that became free without a claim.
 UPDATE sessions SET busy = busy - :ended WHERE id = :id

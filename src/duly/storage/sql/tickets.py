@@ -43,9 +43,7 @@ class SqlTickets:
         if ticket.state is TicketState.HELD:
             return ticket
         pool = await self._lock_pool(ticket.pool)
-        ((ahead,),) = await self._x.fetch(
-            "tickets_ahead", pool=ticket.pool, created_at=ticket.created_at, id=ticket_id
-        )
+        ((ahead,),) = await self._x.fetch("tickets_ahead", pool=ticket.pool, created_at=ticket.created_at, id=ticket_id)
         if pool.mode is PoolMode.PAUSED or pool.used + ahead >= pool.slots:
             return ticket
         await self._x.fetch("hold_ticket", id=ticket_id)
