@@ -12,7 +12,7 @@ class JobStore(Protocol):
     """Keeps the lane law: if a lane has a due job, exactly one job of it is head, and it is the best unclaimed one."""
 
     async def put_if_free(self, jobs: Sequence[Job]) -> set[str]:
-        """Adds, in one statement, the jobs whose keys and lanes are free and whose pools are open; answers their ids."""
+        """Adds, in one statement, jobs whose keys and lanes are free and whose pools are open; answers their ids."""
 
     async def put(self, jobs: Sequence[Job]) -> list[Put]:
         """Adds each job, or replaces the unlocked job that has its key, or leaves the locked one alone."""

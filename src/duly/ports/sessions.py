@@ -41,7 +41,7 @@ class SessionStore(Protocol):
         """Returns claims whose handlers were never entered to their places in the order."""
 
     async def revoke(self, job_id: JobId, *, reason: str, now: Instant) -> bool:
-        """Ends a running job as cancelled and voids its token; False if none runs. A claim not started is taken back."""
+        """Ends a running job as cancelled and voids its token; False if none runs. An unstarted claim is taken back."""
 
     async def expired(self, *, era: str, lease_now: Micros, most: int) -> list[SessionId]:
         """Sessions whose lease ran out, kept from others until commit."""
