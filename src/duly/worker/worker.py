@@ -27,6 +27,7 @@ class _Life:
     """What a worker has under one session; when the session is lost, all of it is void."""
 
     session: Session
+    loop: asyncio.AbstractEventLoop
     token: int = 0
     running: dict[JobId, tuple[ClaimedJob, asyncio.Task[None]]] = field(default_factory=dict)
     held: list[ClaimedJob] = field(default_factory=list)
@@ -101,7 +102,7 @@ class Worker:
         except Unavailable:
             await self._clock.sleep(_RETRY_AFTER)
             return
-        life = _Life(session)
+        life = _Life(session, asyncio.get_running_loop())
         self._pulse = self._new_pulse()
         try:
             await self._pulse.start(lambda sessions: self._heart(sessions, life))
@@ -115,7 +116,7 @@ class Worker:
 
     def _heart(self, sessions: Sessions, life: _Life) -> Heart:
         """Its callbacks may come from a thread, so they only ever schedule."""
-        loop = self._loop
+        loop = life.loop
 
         def beaten(beat: Beat) -> None:
             self._next_due_at = beat.next_due_at
@@ -135,10 +136,6 @@ class Worker:
             on_beat=lambda beat: _schedule(loop, lambda: beaten(beat)),
             on_lost=lambda: _schedule(loop, lost),
         )
-
-    @property
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        return asyncio.get_running_loop()
 
     async def _work(self, life: _Life) -> None:
         while not (self._stopping or life.lost):
