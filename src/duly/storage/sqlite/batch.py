@@ -8,6 +8,7 @@ import apsw
 from duly.domain.errors import Unavailable
 from duly.domain.instants import Micros
 from duly.ports.clock import Clock
+from duly.storage.constraints import ConstraintViolated
 from duly.storage.executor import Executor
 from duly.storage.sqlite.executor import SqliteExecutor
 from duly.storage.sqlite.faults import Poisoned, StillBusy, again, translated
@@ -19,8 +20,8 @@ Tx = TypeVar("Tx")
 
 # However many works are waiting, whoever comes first is not kept from its answer for longer than about this.
 BATCH_MICROS = Micros(50_000)
-# About 8 MiB of log: each checkpoint costs two fsyncs, each lookup in a long log costs a little more.
-CHECKPOINT_PAGES = 2_000
+# About 4 MiB of log: growing the file makes an fsync dearer than writing over it again does.
+CHECKPOINT_PAGES = 1_000
 
 
 class _BatchLostError(Exception):
@@ -51,13 +52,16 @@ class Committer(Generic[Tx]):
         connection.set_wal_hook(self._note_log)
 
     def commit(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
-        """How many of the batch, from its beginning, now have their outcome; adds the topics of those that
-        wrote.
+        """How many of the batch, from its beginning, now have their outcome; adds the topics of their works.
 
         Raises StillBusy with nothing done. A fault of the disk is the outcome of all.
         """
         try:
-            return self._commit_together(batch, topics)
+            return (
+                self._commit_together(batch, topics)
+                if len(batch) > 1
+                else self._commit_alone(batch[0], topics)
+            )
         except Unavailable as fault:
             self._roll_back()
             for pending in batch:
@@ -65,8 +69,7 @@ class Committer(Generic[Tx]):
             return len(batch)
         except _BatchLostError:
             self._roll_back()
-            # Clean works are not punished for a stranger: each gets a transaction of its own.
-            return sum(self.commit([pending], topics) for pending in batch)
+            return self._commit_one_by_one(batch, topics)
         except BaseException:
             self._roll_back()
             raise
@@ -95,53 +98,68 @@ class Committer(Generic[Tx]):
         """Changes when another connection commits, never by commits of this one."""
         return int(self.connection.pragma("data_version"))
 
+    def _commit_alone(self, pending: Pending[Tx], topics: set[str]) -> int:
+        self._execute("BEGIN IMMEDIATE")
+        heard = self._run(pending)
+        if pending.error is None:
+            try:
+                self._execute("COMMIT")
+                topics |= heard
+            except ConstraintViolated as error:  # one that the schema defers to the end
+                pending.error = error
+        self._roll_back()
+        return 1
+
     def _commit_together(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
         self._execute("BEGIN IMMEDIATE")
         stop_at = self._clock.lease_now() + BATCH_MICROS
         heard: set[str] = set()
-        ran = 0
-        for pending in batch:
-            self._run(pending, heard)
-            ran += 1
+        for ran, pending in enumerate(batch):
             if self._clock.lease_now() > stop_at:
+                batch = batch[:ran]
                 break
+            self._run_in_savepoint(pending, heard)
         try:
             self._execute("COMMIT")
-        except (Unavailable, StillBusy):
-            raise
-        except Exception as error:  # a deferred constraint: whose, only running them one by one can tell
-            if len(batch) > 1:
-                raise _BatchLostError from error
-            self._roll_back()
-            batch[0].error = error
-            return 1
-        topics |= heard
-        return ran
-
-    def _run(self, pending: Pending[Tx], heard: set[str]) -> None:
-        executor = SqliteExecutor(self.connection, self._statements, self.path)
-        self._execute("SAVEPOINT work")
-        try:
-            pending.error = None
-            pending.value = run_to_end(pending.work, self._begin(executor))
-            if executor.failure is not None:
-                raise executor.failure  # noqa: TRY301  # the work hid it, but its transaction has failed
-        except Exception as error:  # noqa: BLE001  # whatever it is, it goes to this caller alone
-            self._undo(pending, error, executor)
-        else:
-            self._execute("RELEASE work")
-            heard |= executor.topics
-        finally:
-            executor.closed = True
-
-    def _undo(self, pending: Pending[Tx], error: Exception, executor: SqliteExecutor) -> None:
-        if isinstance(executor.failure, Unavailable | StillBusy):
-            raise executor.failure from error
-        pending.error = error
-        if not self.connection.in_transaction:  # a trigger or a conflict clause rolled back everything
+        except ConstraintViolated as error:  # deferred to the end: whose it is, only one by one can tell
             raise _BatchLostError from error
-        self._execute("ROLLBACK TO work")
+        topics |= heard
+        return len(batch)
+
+    def _commit_one_by_one(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
+        """Clean works are not punished for a stranger's: each gets a transaction of its own."""
+        for done, pending in enumerate(batch):
+            try:
+                self.commit([pending], topics)
+            except StillBusy:
+                if done == 0:
+                    raise
+                return done
+        return len(batch)
+
+    def _run_in_savepoint(self, pending: Pending[Tx], heard: set[str]) -> None:
+        self._execute("SAVEPOINT work")
+        topics = self._run(pending)
+        if pending.error is None:
+            heard |= topics
+        elif self.connection.in_transaction:
+            self._execute("ROLLBACK TO work")
+        else:  # a trigger or a conflict clause rolled back everything
+            raise _BatchLostError
         self._execute("RELEASE work")
+
+    def _run(self, pending: Pending[Tx]) -> set[str]:
+        """Leaves the outcome in `pending`, and answers the topics to announce if it commits."""
+        executor = SqliteExecutor(self.connection, self._statements, self.path)
+        try:
+            pending.value = run_to_end(pending.work, self._begin(executor))
+            pending.error = executor.failure  # should the work have hidden it: its transaction has failed
+        except Exception as error:  # noqa: BLE001  # whatever it is, it goes to this caller alone
+            pending.error = error
+        executor.closed = True
+        if isinstance(executor.failure, Unavailable | StillBusy):
+            raise executor.failure
+        return executor.topics
 
     def _execute(self, sql: str) -> None:
         try:
