@@ -65,6 +65,11 @@ class TcpProxy:
         """From here on clients hear nothing; `holding` says when there was something to hear."""
         self._held = asyncio.Event()
 
+    def answer_again(self) -> None:
+        assert self._held is not None
+        self._held.set()
+        self._held = None
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         to_server: asyncio.StreamWriter
         from_server, to_server = await asyncio.open_unix_connection(self._socket)

@@ -8,9 +8,11 @@ import asyncpg
 
 from duly.domain.errors import Unavailable
 from duly.domain.instants import SECOND, Micros
-from duly.storage.postgres.errors import Phase, translated, translated_at_connect
+from duly.storage.postgres.errors import DRIVER_ERRORS, Phase, translated, translated_at_connect
 from duly.storage.postgres.limits import Limits
 from duly.storage.statements import Statement
+
+_UNDO_SECONDS = 5.0
 
 
 class Connection:
@@ -84,6 +86,7 @@ class Connections:
         self._pooled = pooled
         self._idle: list[Connection] = []
         self._free = asyncio.Semaphore(limits.connections)
+        self._undoing: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def acquire(self) -> Connection:
@@ -108,6 +111,15 @@ class Connections:
             self._idle.append(connection)
         self._free.release()
 
+    def release_cancelled(self, connection: Connection) -> None:
+        """Undoes in the background, so that neither the canceller nor the row locks wait for the other.
+
+        Hanging up would leave a running statement, and its locks, to the server until it is done.
+        """
+        task = asyncio.get_running_loop().create_task(self._undo(connection), name="duly-undo")
+        self._undoing.add(task)
+        task.add_done_callback(self._undoing.discard)
+
     async def close(self, *, wait: Micros) -> None:
         """Waits for the transactions under way; those not done in time lose their connection at the end."""
         self._closed = True
@@ -118,6 +130,17 @@ class Connections:
         idle, self._idle = self._idle, []
         for connection in idle:
             await close_quietly(connection.raw)
+
+    async def _undo(self, connection: Connection) -> None:
+        undone = False
+        try:
+            # The driver has asked the server to cancel, and waits for that before it sends this.
+            await connection.raw.execute("ROLLBACK", timeout=_UNDO_SECONDS)
+            undone = True
+        except DRIVER_ERRORS:
+            return
+        finally:
+            self.release(connection, discard=not undone)
 
     async def _take_turn(self) -> None:
         if self._closed:
@@ -140,5 +163,5 @@ async def close_quietly(raw: asyncpg.Connection) -> None:
     """Says goodbye if the server listens within a second; hangs up otherwise."""
     try:
         await raw.close(timeout=1)
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except DRIVER_ERRORS:
         raw.terminate()

@@ -12,6 +12,10 @@ Phase = Literal["reading", "writing", "committing"]
 """What the failed statement was doing; `committing` if it would have committed, had it succeeded."""
 
 
+DRIVER_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""All that asyncpg raises, for those who only want to know that it did not work."""
+
+
 class Interrupted(Unavailable):
     """The transaction did not go through for a reason that may pass: run it again, or give up and raise this.
 
@@ -44,6 +48,9 @@ def translated(error: BaseException, phase: Phase, *, closed: bool) -> BaseExcep
             return _silence(error, unknown=unknown)
         case asyncpg.PostgresError():
             return _answered(error, unknown=unknown)
+        case asyncpg.InternalClientError():
+            # How asyncpg reports a server's farewell that came in just before our statement went out.
+            return _silence(error, unknown=unknown)
         case asyncpg.InterfaceError() if closed:
             return _silence(error, unknown=unknown)
     return error
@@ -62,7 +69,7 @@ def translated_at_connect(error: BaseException) -> BaseException:
             return Interrupted(f"the database takes no connections: {_said(error)}", connection_lost=True)
         case asyncpg.exceptions.TargetServerAttributeNotMatched():
             return Interrupted("no server in the URL takes writes", connection_lost=True)
-        case asyncpg.PostgresError() | asyncpg.InterfaceError():
+        case asyncpg.PostgresError() | asyncpg.InterfaceError() | asyncpg.InternalClientError():
             return Unavailable(f"the database refused the connection: {_said(error)}")
     return error
 

@@ -12,7 +12,7 @@ import asyncpg
 from duly.domain.errors import Conflict, Refused
 from duly.domain.instants import Instant
 from duly.storage.postgres.connections import Connection
-from duly.storage.postgres.errors import translated
+from duly.storage.postgres.errors import DRIVER_ERRORS, translated
 
 # Any number will do, as long as every release of Duly takes the same.
 _LOCK = 0x64756C79
@@ -93,7 +93,7 @@ async def migrate(connection: Connection, known: Sequence[Migration], *, now: In
             f"the database role may not change the schema ({error.args[0]}): start duly once as the owner,"
             " or GRANT CREATE ON SCHEMA to the role"
         ) from error
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except DRIVER_ERRORS as error:
         # What was applied is recorded with it, so migrating again is safe even if this commit went through.
         raise translated(error, "writing", closed=connection.closed) from error
 

@@ -48,7 +48,7 @@ class Transactions:
                 rerun = rerun or trouble.commit_unknown
                 failure = trouble
             finally:
-                self._connections.release(connection, discard=attempt.discard)
+                self._release(connection, attempt)
                 if attempt.may_have_committed and attempt.topics:
                     self._announce(frozenset(attempt.topics))
             await patience.pause_or_give_up(failure)
@@ -63,7 +63,7 @@ class Transactions:
             except Interrupted as trouble:
                 failure = trouble
             finally:
-                self._connections.release(connection, discard=attempt.discard)
+                self._release(connection, attempt)
             await patience.pause_or_give_up(failure)
 
     async def _connect(self, patience: Patience) -> Connection:
@@ -73,6 +73,12 @@ class Transactions:
             except Interrupted as trouble:
                 failure = trouble
             await patience.pause_or_give_up(failure)
+
+    def _release(self, connection: Connection, attempt: "_Attempt") -> None:
+        if attempt.cancelled and not attempt.discard:
+            self._connections.release_cancelled(connection)
+        else:
+            self._connections.release(connection, discard=attempt.discard)
 
     def _begin(self, begin: str) -> str:
         """A pooler forwards no settings at connect, so there they go with the transaction."""
@@ -101,6 +107,7 @@ class _Attempt:
         phase: Phase = "reading" if reading else "writing" if begin else "committing"
         self._executor = PostgresExecutor(connection, statements, phase, once=once, rerun=rerun)
         self.discard = False
+        self.cancelled = False
         self.may_have_committed = False
 
     @property
@@ -118,8 +125,9 @@ class _Attempt:
             await self._roll_back(error)
             raise
         except BaseException:
-            # Cancelled: awaiting a rollback now would delay the canceller. The server rolls back by itself.
-            self.discard = True
+            # Cancelled in COMMIT, whose answer nobody will read now, the connection is of no more use.
+            self.cancelled = True
+            self.discard = self.may_have_committed
             self.may_have_committed |= self._begin is None
             raise
         self.may_have_committed = True
@@ -146,5 +154,5 @@ class _Attempt:
         except Exception:  # noqa: BLE001 - the work's own error is the one to raise
             self.discard = True
         except asyncio.CancelledError:
-            self.discard = True
+            self.cancelled = True
             raise

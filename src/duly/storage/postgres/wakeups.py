@@ -14,7 +14,7 @@ import asyncpg
 from duly.domain.errors import DulyError
 from duly.domain.instants import SECOND, Micros
 from duly.storage.postgres.connections import close_quietly
-from duly.storage.postgres.errors import Interrupted
+from duly.storage.postgres.errors import DRIVER_ERRORS
 from duly.storage.postgres.patience import Backoff
 from duly.system.ticks import SystemTicks, Ticks
 
@@ -171,7 +171,7 @@ class PostgresWakeups:
             listener.hear(topics)
 
 
-_LOST = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, Interrupted, DulyError)
+_LOST = (*DRIVER_ERRORS, DulyError)
 
 
 def packed(topics: Iterable[str]) -> str:
