@@ -159,7 +159,7 @@ async def main(url: str) -> None:
             for name, found in figures.items()
         }
         print(
-            f"{title:21} {row} ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
+            f"{title:21} {row} ratio {statistics.median(ratios):.2f} ({min(ratios):.2f}..{max(ratios):.2f})",
             flush=True,
         )
         for callers in drivers.values():

@@ -90,7 +90,7 @@ async def put(database: PostgresDatabase, note: str, body: str = "", **options: 
 async def until(fact: Callable[[], Awaitable[Any]], *, seconds: float = 10) -> Any:
     """Waits for a fact of the outside world that nothing announces."""
     async with asyncio.timeout(seconds):
-        while not (found := await fact()):
+        while not (found := await fact()):  # noqa: ASYNC110 - nothing sets an event out there
             await asyncio.sleep(0.005)
     return found
 

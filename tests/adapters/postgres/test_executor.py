@@ -74,7 +74,10 @@ def test_work_that_raises_writes_nothing(fresh_postgres_url: str, pooled: bool) 
         raise KeyError("mine")
 
     async def scenario() -> None:
-        async with opened(fresh_postgres_url, pooled=pooled) as database, connected(fresh_postgres_url) as witness:
+        async with (
+            opened(fresh_postgres_url, pooled=pooled) as database,
+            connected(fresh_postgres_url) as witness,
+        ):
             with pytest.raises(KeyError, match="mine"):
                 await database.transact(work)
             assert await witness.fetchval("SELECT count(*) FROM notes") == 0
@@ -138,7 +141,9 @@ def test_a_swallowed_failure_cannot_pass_for_a_commit(fresh_postgres_url: str) -
 
 
 @pytest.mark.parametrize(("text", "fix"), [("a\x00b", "NUL"), ("a\ud800b", "surrogates")])
-def test_text_that_postgres_cannot_store_is_invalid_input(fresh_postgres_url: str, text: str, fix: str) -> None:
+def test_text_that_postgres_cannot_store_is_invalid_input(
+    fresh_postgres_url: str, text: str, fix: str
+) -> None:
     async def scenario() -> None:
         async with opened(fresh_postgres_url) as database:
             with pytest.raises(InvalidInput, match=fix):

@@ -115,7 +115,7 @@ def test_when_the_database_stays_away_the_caller_hears_that_the_outcome_is_unkno
 
 
 def test_no_transaction_is_lost_or_doubled_under_cuts(fresh_postgres_url: str) -> None:
-    dice = random.Random(20_241)
+    dice = random.Random(20_241)  # noqa: S311
     transactions, callers = 160, 4
 
     def plan(message: bytes) -> Where | None:
@@ -211,7 +211,9 @@ def test_cancelling_a_caller_during_its_commit_discards_the_connection(fresh_pos
                 await caller
 
             assert await witness.fetchval("SELECT count(*) FROM notes") == 1
-            assert await listener.wait(limits().connect) == {"maybe"}, "it may have committed, so it is announced"
+            assert await listener.wait(limits().connect) == {"maybe"}, (
+                "it may have committed, so it is announced"
+            )
             proxy.answer_again()
             await put(database, "b")
 

@@ -1,14 +1,17 @@
 """The database's clock, kept locally: machines whose own clocks disagree still agree on what is due."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
 from duly.domain.errors import Unavailable
 from duly.domain.instants import Instant, Micros
 from duly.storage.postgres.connections import Connections
 from duly.storage.statements import Statement
-from duly.system.ticks import SystemTicks, Ticks
+from duly.system.ticks import Ticks
 
 _ROUNDS = 3
 
-# Less than this between the two counters is a reading taken between two reads of the same moment.
+# The two counters are read one after the other, so they never differ by exactly the same amount twice.
 _SUSPENDED = Micros(100_000)
 
 _NOW = Statement(
@@ -18,12 +21,29 @@ _NOW = Statement(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class RoundTrip:
+    """The database's time, and our ticks before asking and after hearing it."""
+
+    before: Micros
+    database_now: Instant
+    after: Micros
+
+    @property
+    def offset(self) -> Micros:
+        return Micros(self.database_now - (self.before + self.after) // 2)
+
+    @property
+    def error(self) -> Micros:
+        return Micros((self.after - self.before + 1) // 2)
+
+
 class PostgresClock:
     """Boot-time ticks plus an offset to the database's clock. Unmeasured, it answers nothing."""
 
-    def __init__(self, connections: Connections, *, ticks: Ticks | None = None) -> None:
-        self._connections = connections
-        self._ticks = ticks or SystemTicks()
+    def __init__(self, ask: Callable[[], Awaitable[RoundTrip]], ticks: Ticks) -> None:
+        self._ask = ask
+        self._ticks = ticks
         self._offset: Micros | None = None
         self._slept = self._time_suspended()
         self._last_lease = Micros(0)
@@ -60,24 +80,24 @@ class PostgresClock:
     async def measure(self) -> None:
         """Call at each heartbeat: counters drift, and clocks are set."""
         slept = self._time_suspended()
-        offset, error = min([await self._measured() for _ in range(_ROUNDS)], key=lambda found: found[1])
+        best = min([await self._ask() for _ in range(_ROUNDS)], key=lambda trip: trip.error)
         # An offset that this measurement cannot contradict stays, so that `now` does not jitter.
-        if self._offset is None or abs(offset - self._offset) > error:
-            self._offset = offset
+        if self._offset is None or abs(best.offset - self._offset) > best.error:
+            self._offset = best.offset
         self._slept = slept
-
-    async def _measured(self) -> tuple[Micros, Micros]:
-        """The offset at the middle of a round trip, and by how much it may be wrong."""
-        connection = await self._connections.acquire()
-        try:
-            before = self._ticks.boottime()
-            [(database_now,)] = await connection.fetch(_NOW, (), "reading")
-            after = self._ticks.boottime()
-        except BaseException:
-            self._connections.release(connection, discard=True)
-            raise
-        self._connections.release(connection)
-        return Micros(database_now - (before + after) // 2), Micros((after - before + 1) // 2)
 
     def _time_suspended(self) -> Micros:
         return Micros(self._ticks.boottime() - self._ticks.awake())
+
+
+async def ask_database(connections: Connections, ticks: Ticks) -> RoundTrip:
+    connection = await connections.acquire()
+    answered = False
+    try:
+        before = ticks.boottime()
+        [(database_now,)] = await connection.fetch(_NOW, (), "reading")
+        after = ticks.boottime()
+        answered = True
+    finally:
+        connections.release(connection, discard=not answered)
+    return RoundTrip(before, Instant(database_now), after)

@@ -122,6 +122,8 @@ class Connections:
 
     async def close(self, *, wait: Micros) -> None:
         """Waits for the transactions under way; those not done in time lose their connection at the end."""
+        if self._closed:
+            return
         self._closed = True
         with suppress(TimeoutError):
             async with asyncio.timeout(wait / SECOND):

@@ -7,7 +7,7 @@ from typing import Self, TypeVar
 import asyncpg
 
 from duly.domain.instants import SECOND, Micros
-from duly.storage.postgres.clock import PostgresClock
+from duly.storage.postgres.clock import PostgresClock, RoundTrip, ask_database
 from duly.storage.postgres.connections import Connections, connect
 from duly.storage.postgres.errors import Interrupted
 from duly.storage.postgres.limits import Limits
@@ -16,7 +16,7 @@ from duly.storage.postgres.patience import Patience
 from duly.storage.postgres.transactions import ExecutorWork, Transactions
 from duly.storage.postgres.wakeups import PostgresWakeups
 from duly.storage.statements import Statement, load_statements
-from duly.system.ticks import Ticks
+from duly.system.ticks import SystemTicks, Ticks
 
 T = TypeVar("T")
 
@@ -44,7 +44,9 @@ class PostgresDatabase:
         limits = limits or Limits()
         if statements is None:
             statements = load_statements("postgres")
-        database = cls(url, listen_url or url, limits, statements, pooled=pooled, ticks=ticks)
+        database = cls(
+            url, listen_url or url, limits, statements, pooled=pooled, ticks=ticks or SystemTicks()
+        )
         known = known_migrations() if migrations is None else migrations
         try:
             await database._start(known, migrating=migrating, listening=listening)
@@ -61,15 +63,18 @@ class PostgresDatabase:
         statements: dict[str, Statement],
         *,
         pooled: bool,
-        ticks: Ticks | None,
+        ticks: Ticks,
     ) -> None:
         async def connect_to_listen() -> asyncpg.Connection:
             return await connect(listen_url, limits)
 
+        async def ask() -> RoundTrip:
+            return await ask_database(self._connections, ticks)
+
         self._loop = asyncio.get_running_loop()
         self._limits = limits
         self._connections = Connections(url, limits, pooled=pooled)
-        self.clock = PostgresClock(self._connections, ticks=ticks)
+        self.clock = PostgresClock(ask, ticks)
         self.wakeups = PostgresWakeups(connect_to_listen)
         self._transactions = Transactions(
             self._connections, statements, limits, self.wakeups.announce, pooled=pooled

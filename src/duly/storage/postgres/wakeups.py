@@ -58,6 +58,7 @@ class PostgresWakeups:
     def __init__(
         self, connect: Callable[[], Awaitable[asyncpg.Connection]], *, ticks: Ticks | None = None
     ) -> None:
+        self._loop = asyncio.get_running_loop()
         self._connect = connect
         self._ticks = ticks or SystemTicks()
         self._listeners: set[PostgresListener] = set()
@@ -74,11 +75,12 @@ class PostgresWakeups:
         self._keep()
 
     def announce(self, topics: frozenset[str]) -> None:
-        if not topics or self._closed:
+        # From another thread, or after the loop has ended, nobody may be there to tell: it is a hint.
+        if self._on_our_loop():
+            self._announce(topics)
             return
-        self._tell(topics)
-        self._unsent |= topics
-        self._stir()
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._announce, topics)
 
     def listen(self) -> PostgresListener:
         listener = PostgresListener(self._listeners.discard)
@@ -101,13 +103,26 @@ class PostgresWakeups:
                 await self._send(connection)
         await close_quietly(connection)
 
+    def _on_our_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+    def _announce(self, topics: frozenset[str]) -> None:
+        if not topics or self._closed:
+            return
+        self._tell(topics)
+        self._unsent |= topics
+        self._stir()
+
     def _stir(self) -> None:
         self._keep()
         self._stirred.set()
 
     def _keep(self) -> None:
         if self._keeper is None and not self._closed:
-            self._keeper = asyncio.get_running_loop().create_task(self._keep_going(), name="duly-wakeups")
+            self._keeper = self._loop.create_task(self._keep_going(), name="duly-wakeups")
 
     async def _keep_going(self) -> None:
         backoff = Backoff()
@@ -117,7 +132,7 @@ class PostgresWakeups:
             try:
                 connection = self._connection or await self._reconnect()
                 await self._send(connection)
-            except _LOST:
+            except Exception:  # noqa: BLE001 - whatever it was, hints must go on
                 self._hang_up()
                 await self._ticks.sleep(backoff.next())
                 self._stirred.set()
