@@ -1,0 +1,65 @@
+"""Named statements on one connection; a batch travels as one array per column."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from duly.storage.executor import Row
+from duly.storage.postgres.connections import Connection
+from duly.storage.postgres.errors import Phase
+from duly.storage.statements import Statement
+
+
+class PostgresExecutor:
+    __slots__ = ("_connection", "_failure", "_once", "_phase", "_statements", "ran", "rerun", "topics")
+
+    def __init__(
+        self,
+        connection: Connection,
+        statements: dict[str, Statement],
+        phase: Phase,
+        *,
+        once: bool = False,
+        rerun: bool = False,
+    ) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._phase = phase
+        self._once = once
+        self.rerun = rerun
+        self.ran = 0
+        self.topics: set[str] = set()
+        self._failure: BaseException | None = None
+
+    async def fetch(self, name: str, /, **parameters: Any) -> Sequence[Row]:
+        statement = self._statements[name]
+        return await self._run(statement, statement.bind(parameters))
+
+    async def each(self, name: str, rows: Sequence[Row], /, **constants: Any) -> Sequence[Row]:
+        if not rows:
+            return []
+        statement = self._statements[name]
+        arrays = zip(*rows, strict=True)
+        constants.update(zip(statement.columns, arrays, strict=True))
+        return await self._run(statement, statement.bind(constants))
+
+    def wake(self, topic: str) -> None:
+        self.topics.add(topic)
+
+    def raise_swallowed_failure(self) -> None:
+        """A transaction with a failed statement is lost: Postgres answers its COMMIT by rolling back."""
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def wrote_nothing(self) -> bool:
+        return self.ran == 0 or self._failure is not None
+
+    async def _run(self, statement: Statement, values: tuple[Any, ...]) -> Sequence[Row]:
+        self.ran += 1
+        if self._once and self.ran > 1:
+            raise RuntimeError(f"{statement.name} is the second statement of work that promised a single one")
+        try:
+            return await self._connection.fetch(statement, values, self._phase)
+        except BaseException as failure:
+            self._failure = failure
+            raise

@@ -1,0 +1,40 @@
+"""How much, and how long, one process asks of its Postgres server."""
+
+from dataclasses import dataclass
+
+from duly.domain.instants import SECOND, Micros
+
+_FIVE_SECONDS = Micros(5 * SECOND)
+_TEN_SECONDS = Micros(10 * SECOND)
+_HALF_A_MINUTE = Micros(30 * SECOND)
+_A_LITTLE_MORE = Micros(35 * SECOND)
+_MINUTE = Micros(60 * SECOND)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    connections: int = 8
+    """Opened as they are needed; LISTEN takes one more."""
+    acquire: Micros = _FIVE_SECONDS
+    """How long a caller waits for a free connection."""
+    connect: Micros = _FIVE_SECONDS
+    patience: Micros = _TEN_SECONDS
+    """After this long no failed transaction is run again; long enough to sit out a restart."""
+    statement: Micros = _HALF_A_MINUTE
+    lock: Micros = _TEN_SECONDS
+    idle_in_transaction: Micros = _MINUTE
+    answer: Micros = _A_LITTLE_MORE
+    """Silence for this long means that the connection is dead, since `statement` would have answered."""
+
+    def server_settings(self) -> dict[str, str]:
+        return {
+            "statement_timeout": _milliseconds(self.statement),
+            "lock_timeout": _milliseconds(self.lock),
+            "idle_in_transaction_session_timeout": _milliseconds(self.idle_in_transaction),
+            # Compiling costs more than any statement of ours runs.
+            "jit": "off",
+        }
+
+
+def _milliseconds(duration: Micros) -> str:
+    return str(duration // 1_000)
