@@ -49,9 +49,7 @@ def load_migrations(folder: Traversable) -> tuple[Migration, ...]:
     migrations = tuple(_read(file) for file in sorted(found, key=lambda file: file.name))
     for expected, migration in enumerate(migrations, start=1):
         if migration.version != expected:
-            raise ValueError(
-                f"migration {migration.version:04}_{migration.name} stands where {expected:04} belongs"
-            )
+            raise ValueError(f"migration {migration.version:04}_{migration.name} stands where {expected:04} belongs")
     return migrations
 
 

@@ -53,7 +53,8 @@ SELECT {job_columns} FROM jobs WHERE pool = :pool AND state = 'ready' ORDER BY {
 -- An unlocked job now asks for what a newer put under the same key asked. It leaves its lane; the caller joins it again.
 UPDATE jobs SET
   kind = :kind, payload = :payload, lane = :lane, pool = :pool, resources = :resources, priority = :priority,
-  rank = (SELECT CASE WHEN ageing_ms IS NULL THEN -:priority ELSE :position - :priority * ageing_ms * 1000 END
+  rank = (SELECT CASE WHEN ageing_ms IS NULL THEN -CAST(:priority AS bigint)
+               ELSE :position - CAST(:priority AS bigint) * ageing_ms * 1000 END
           FROM pools WHERE name = :pool),
   position = :position, run_at = :run_at, state = :state, parked_on = NULL,
   max_attempts = :max_attempts, attempt = 1, backoff_ms = :backoff_ms, backoff_cap_ms = :backoff_cap_ms,

@@ -24,6 +24,7 @@ WHERE id = :id AND state NOT IN ('claimed', 'running') RETURNING id
 
 -- name: reprioritise
 UPDATE jobs SET priority = :priority,
-  rank = (SELECT CASE WHEN ageing_ms IS NULL THEN -:priority ELSE jobs.position - :priority * ageing_ms * 1000 END
+  rank = (SELECT CASE WHEN ageing_ms IS NULL THEN -CAST(:priority AS bigint)
+               ELSE jobs.position - CAST(:priority AS bigint) * ageing_ms * 1000 END
           FROM pools WHERE name = jobs.pool)
 WHERE id = :id AND state NOT IN ('claimed', 'running') RETURNING id

@@ -2,7 +2,7 @@
 
 -- name: open_session
 INSERT INTO sessions (id, name, capacity, lease, era, expires_at, started_at, seen_at)
-VALUES (:id, :name, :capacity, :lease, :era, :lease_now + :lease, :now, :now)
+VALUES (:id, :name, :capacity, :lease, :era, CAST(:lease_now AS bigint) + CAST(:lease AS bigint), :now, :now)
 ON CONFLICT (id) DO NOTHING
 
 -- name: renew_session

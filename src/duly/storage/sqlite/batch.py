@@ -57,11 +57,7 @@ class Committer(Generic[Tx]):
         Raises StillBusy with nothing done. A fault of the disk is the outcome of all.
         """
         try:
-            return (
-                self._commit_together(batch, topics)
-                if len(batch) > 1
-                else self._commit_alone(batch[0], topics)
-            )
+            return self._commit_together(batch, topics) if len(batch) > 1 else self._commit_alone(batch[0], topics)
         except Unavailable as fault:
             self._roll_back()
             for pending in batch:

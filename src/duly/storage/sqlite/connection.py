@@ -100,6 +100,4 @@ def _opened(path: str, flags: int) -> apsw.Connection:
 def _require_wal(connection: apsw.Connection, path: str) -> None:
     mode = connection.pragma("journal_mode", "wal")
     if mode != "wal":
-        raise Unavailable(
-            f"{path}: this file system cannot share memory (journal mode {mode}); use a local disk"
-        )
+        raise Unavailable(f"{path}: this file system cannot share memory (journal mode {mode}); use a local disk")

@@ -60,20 +60,14 @@ class SqliteDatabase(Generic[Tx]):
         self._closed = False
         lock = self._lock()
         self._connection = self._migrated(lock, migrations)
-        committer = Committer(
-            self._connection, path=self.path, statements=statements, begin=begin, clock=clock
-        )
+        committer = Committer(self._connection, path=self.path, statements=statements, begin=begin, clock=clock)
         self._writer = Writer(committer, lock=lock, clock=clock, announce=self._announce, inline=self._inline)
         self.wakeups = SqliteWakeups(
             clock=clock,
             data_version=self._writer.data_version,
             peers_of=None if self._inline else self.path,
         )
-        readers = (
-            SharedReader(self._connection, self._writer.mutex)
-            if self.path == MEMORY
-            else ReaderPool(self.path)
-        )
+        readers = SharedReader(self._connection, self._writer.mutex) if self.path == MEMORY else ReaderPool(self.path)
         self._reading = Reading(readers, path=self.path, statements=statements, begin=begin)
 
     async def transact(self, work: Work[Tx, T], *, single: bool = False) -> T:  # noqa: ARG002  # BEGIN is no round trip here

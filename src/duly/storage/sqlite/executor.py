@@ -43,9 +43,7 @@ class SqliteExecutor:
             self._refuse()
         statement = self._statements[name]
         try:
-            return self._connection.executemany(
-                statement.sql, _bindings(statement, rows, constants)
-            ).fetchall()
+            return self._connection.executemany(statement.sql, _bindings(statement, rows, constants)).fetchall()
         except apsw.Error as error:
             raise self._failed(error) from error
 
@@ -74,9 +72,7 @@ def _bindings(statement: Statement, rows: Sequence[Row], constants: dict[str, An
 
 
 @cache
-def _picker(
-    parameters: tuple[str, ...], columns: tuple[str, ...], constants: tuple[str, ...]
-) -> Callable[[Row], Row]:
+def _picker(parameters: tuple[str, ...], columns: tuple[str, ...], constants: tuple[str, ...]) -> Callable[[Row], Row]:
     """From a row with the constants behind it to the order in which the statement numbers its parameters."""
     positions = {name: index for index, name in enumerate((*columns, *constants))}
     indexes = [positions[name] for name in parameters]

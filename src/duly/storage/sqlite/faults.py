@@ -40,7 +40,7 @@ _SYSTEM_FAULTS = {
 }
 
 
-class StillBusy(Exception):  # noqa: N818  # not an error: it says to try again, and never leaves this package
+class StillBusy(Exception):  # not an error: it says to try again, and never leaves this package
     """Someone who does not take our file lock holds the database."""
 
 

@@ -42,18 +42,14 @@ def _applied(connection: apsw.Connection) -> list[Applied]:
         return []
     return [
         (int(version), str(name))
-        for version, name in connection.execute(
-            "SELECT version, name FROM schema_migrations ORDER BY version"
-        )
+        for version, name in connection.execute("SELECT version, name FROM schema_migrations ORDER BY version")
     ]
 
 
 def _apply(connection: apsw.Connection, migration: Migration, clock: Clock) -> None:
     connection.execute(migration.sql)
     if not connection.in_transaction:
-        raise RuntimeError(
-            f"migration {migration.version:04}_{migration.name} ended the transaction it runs in"
-        )
+        raise RuntimeError(f"migration {migration.version:04}_{migration.name} ended the transaction it runs in")
     connection.execute(
         "INSERT INTO schema_migrations (version, name, applied_at) VALUES (?, ?, ?)",
         (migration.version, migration.name, clock.now()),

@@ -6,12 +6,20 @@ from pathlib import Path
 from typing import Self
 
 from duly.ports.clock import Clock
+from duly.storage.executor import Executor
 from duly.storage.migrations import load_migrations
 from duly.storage.sqlite.connection import MEMORY
 from duly.storage.sqlite.database import SqliteDatabase
+from duly.storage.sqlite.hot_path import SqliteHotPath
 from duly.storage.statements import load_statements
 from duly.storage.transaction import SqlTransaction
 from duly.system.clock import SystemClock
+
+_HOT_PATH = SqliteHotPath()
+
+
+def _begin(executor: Executor) -> SqlTransaction:
+    return SqlTransaction(executor, _HOT_PATH)
 
 
 class SqliteStorage(SqliteDatabase[SqlTransaction]):
@@ -32,6 +40,6 @@ class SqliteStorage(SqliteDatabase[SqlTransaction]):
             clock=clock or SystemClock(),
             statements=load_statements("sqlite"),
             migrations=load_migrations(files("duly.storage.sqlite").joinpath("migrations")),
-            begin=SqlTransaction,
+            begin=_begin,
             inline=inline,
         )
