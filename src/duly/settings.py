@@ -12,7 +12,7 @@ PREFIX = "DULY_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`database_url`: a path, `sqlite:///path` or a `postgresql://` address. `lease_ms`: how long a silent worker lives."""
+    """`database_url` is a path or a `postgresql://` address; `lease_ms` is how long a silent worker counts as alive."""
 
     database_url: str = "duly.db"
     listen_url: str | None = None

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
@@ -34,6 +35,7 @@ class Statement:
         return tuple(values[name] for name in self.parameters)
 
 
+@cache
 def load_statements(dialect: Dialect) -> dict[str, Statement]:
     """Shared files first, then the database's own, which override statements and fragments by name."""
     texts = [

@@ -72,6 +72,10 @@ class Worker:
         self._stopping = True
         self._nudge.set()
 
+    @property
+    def stopped(self) -> bool:
+        return self._stopping
+
     async def run(self) -> None:
         listener = self._storage.wakeups.listen()
         listening = asyncio.create_task(self._listen(listener.wait))

@@ -1,0 +1,345 @@
+"""A machine with a store, workers, a caller and bad luck, all of it decided by one seed.
+
+The queue, the worker and the storage are the real ones; only time, chance and the way to the store are simulated.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.resources import files
+from random import Random
+
+import apsw
+
+from duly.application.tickets import Tickets
+from duly.bootstrap import Queue
+from duly.domain.errors import DulyError
+from duly.domain.ids import JobId, JobKey, Lane, PoolName, TicketId
+from duly.domain.instants import SECOND, Instant, Micros
+from duly.domain.jobs import Ending, JobStatus, NewJob
+from duly.domain.pools import Pool
+from duly.domain.retries import RetryPolicy
+from duly.domain.sessions import ClaimedJob, Session
+from duly.ports.storage import Storage
+from duly.settings import Settings
+from duly.storage.migrations import load_migrations
+from duly.storage.sqlite.hot_path import SqliteHotPath
+from duly.storage.sqlite.storage import SqliteStorage
+from duly.storage.statements import Statement, load_statements
+from duly.storage.transaction import SqlTransaction
+from duly.worker.handlers import DoNotRetry
+from duly.worker.worker import Worker
+from tests.simulation.faults import FaultyStorage, Process, Weather
+from tests.simulation.laws import Entry, Journal, LawBroken, check_every_commit, check_in_the_end
+from tests.simulation.virtual_time import NothingLeftToDo, VirtualClock, VirtualLoop
+
+LEASE = Micros(6 * SECOND)
+STORM_SECONDS = 30
+LIMITS = {"default": 1, "graphs": 2, "flows": 4, "webhooks": 32, "ollama": 1}
+WORKERS = 3
+
+Mutate = Callable[[dict[str, Statement], apsw.Connection], None]
+
+
+class World:
+    def __init__(self, seed: int, *, mutate: Mutate | None = None) -> None:
+        self.random = Random(seed)
+        self.loop = VirtualLoop()
+        self.clock = VirtualClock(self.loop)
+        self.weather = Weather(
+            crash=self.random.choice([0, 0.005, 0.02]),
+            unavailable=self.random.choice([0, 0.02, 0.1]),
+            answer_lost=self.random.choice([0, 0.02, 0.1]),
+            rerun=self.random.choice([0, 0.1]),
+            hint_lost=self.random.choice([0, 0.3, 1.0]),
+            slow=self.random.choice([0, 0.1, 0.4]),
+        )
+        self.journal = Journal()
+        self.trace: list[str] = []
+        self.workers: dict[str, tuple[Process, Worker]] = {}
+        self._mutate = mutate
+        self._dice = _SeededDice(self.random)
+        self._ids: list[JobId] = []
+
+    def run(self) -> None:
+        """Raises LawBroken, naming the law."""
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_until_complete(self._run())
+        except NothingLeftToDo:
+            raise LawBroken("the machine stands still with work left") from None
+        finally:
+            self._end_everything()
+
+    async def _run(self) -> None:
+        self._open()
+        await self._limit_pools()
+        for number in range(WORKERS):
+            self._start_worker(f"worker {number}")
+        caller = Process("caller")
+        calling = caller.spawn(self._call(caller))
+        await self._storm()
+        self._heal()
+        await asyncio.gather(calling, return_exceptions=True)
+        await self._until_idle()
+        check_in_the_end(self.database, self.journal)
+
+    def _open(self) -> None:
+        statements = dict(load_statements("sqlite"))
+        storage = SqliteStorage(
+            ":memory:",
+            clock=self.clock,
+            statements=statements,
+            migrations=load_migrations(files("duly.storage.sqlite").joinpath("migrations")),
+            begin=lambda executor: SqlTransaction(executor, SqliteHotPath()),
+            inline=True,
+        )
+        self.storage: Storage = storage
+        self.database = storage._connection
+        if self._mutate:
+            self._mutate(statements, self.database)
+
+    async def _limit_pools(self) -> None:
+        queue = Queue.on(self.storage, self._dice, Settings())
+        for name, slots in LIMITS.items():
+            ageing_ms = self.random.choice([None, 1_000]) if name == "flows" else None
+            await queue.pools.define(Pool(name=PoolName(name), slots=slots, ageing_ms=ageing_ms))
+
+    def _note(self, text: str) -> None:
+        self.trace.append(f"{self.clock.elapsed()} {text}")
+
+    def _check(self) -> None:
+        check_every_commit(self.database, limits=LIMITS)
+
+    def _queue_of(self, process: Process) -> Queue:
+        storage = FaultyStorage(
+            self.storage,
+            process,
+            weather=self.weather,
+            random=self.random,
+            trace=self._note,
+            after_commit=self._check,
+        )
+        return Queue.on(storage, self._dice, Settings())
+
+    # Workers
+
+    def _start_worker(self, name: str) -> None:
+        process = Process(name)
+        queue = self._queue_of(process)
+        worker = Worker(
+            jobs=queue.jobs,
+            sessions=queue.sessions,
+            handlers=self._handlers(process),
+            pools={PoolName(pool): self.random.randint(1, 3) for pool in LIMITS},
+            prefetch={PoolName("webhooks"): self.random.choice([0, 3])},
+            name=name,
+            lease=LEASE,
+            grace=Micros(5 * SECOND),
+        )
+        self.workers[name] = (process, worker)
+        process.spawn(worker.run())
+
+    def _handlers(self, process: Process) -> Mapping[str, Callable[[ClaimedJob], object]]:
+        def plain(job: ClaimedJob) -> object:
+            self._leave(process, self._enter(process, job))
+            return self._answer()
+
+        async def slow(job: ClaimedJob) -> object:
+            entry = self._enter(process, job)
+            await self.clock.sleep(Micros(self.random.choice([1_000, 100_000, SECOND, 4 * SECOND, 15 * SECOND])))
+            answer = self._answer()
+            self._leave(process, entry)
+            return answer
+
+        return {"plain": plain, "slow": slow}
+
+    def _enter(self, process: Process, job: ClaimedJob) -> Entry:
+        self._note(f"{process.name} enters {job.id}")
+        entry = Entry(
+            process=process.name,
+            job=job.id,
+            chain=job.chain,
+            lane=job.lane,
+            pool=job.pool,
+            token=job.token,
+            entered_at=self.clock.elapsed(),
+        )
+        self.journal.entries.append(entry)
+        return entry
+
+    def _leave(self, process: Process, entry: Entry) -> None:
+        if process.alive:
+            entry.left_at = self.clock.elapsed()
+
+    def _answer(self) -> object:
+        match self.random.randrange(10):
+            case 0:
+                raise ValueError("bad luck")
+            case 1:
+                raise DoNotRetry("no use")
+            case 2:
+                return Ending(status=JobStatus.SKIPPED, error="not today")
+            case 3:
+                return {"answer": 42}
+            case _:
+                return None
+
+    # The caller
+
+    async def _call(self, process: Process) -> None:
+        queue = self._queue_of(process)
+        tickets = Tickets(queue.storage, self._dice)
+        session = await self._session(queue)
+        while self.clock.elapsed() < STORM_SECONDS * SECOND:
+            await self.clock.sleep(Micros(self.random.randrange(1, SECOND)))
+            with suppress(DulyError):
+                match self.random.randrange(14):
+                    case 0:
+                        await self._put_many(queue)
+                    case 1:
+                        await queue.jobs.cancel(self._some_job(), reason="changed my mind")
+                    case 2:
+                        await queue.order.before(self._some_job(), self._some_job())
+                    case 3:
+                        await queue.order.to_front(self._some_job())
+                    case 4:
+                        await queue.order.reprioritise(self._some_job(), self.random.randint(-2, 2))
+                    case 5:
+                        await queue.sessions.revoke(self._some_job(), reason="replaced")
+                    case 6:
+                        pool = PoolName(self.random.choice(list(LIMITS)))
+                        await self.random.choice([queue.pools.pause, queue.pools.drain, queue.pools.open])(pool)
+                    case 7:
+                        pool = PoolName(self.random.choice(["default", "graphs"]))
+                        ticket = await tickets.request(pool, session=session.id, wait=Micros(3 * SECOND))
+                        if self.random.random() < 0.7:
+                            process.spawn(self._release_later(tickets, ticket.id))
+                    case 8:
+                        await queue.order.swap(self._some_job(), self._some_job())
+                    case _:
+                        await self._put(queue)
+
+    async def _session(self, queue: Queue) -> Session:
+        while True:
+            with suppress(DulyError):
+                return await queue.sessions.open(name="caller", lease=LEASE)
+
+    async def _put(self, queue: Queue) -> None:
+        put = await queue.jobs.put(self._new_job())
+        self._promise(put.job_id)
+
+    async def _put_many(self, queue: Queue) -> None:
+        for put in await queue.jobs.put_many([self._new_job() for _ in range(self.random.randint(1, 6))]):
+            self._promise(put.job_id)
+
+    def _promise(self, job_id: JobId) -> None:
+        self._note(f"promised {job_id}")
+        self.journal.promised[job_id] = self.clock.elapsed()
+        self._ids.append(job_id)
+
+    def _some_job(self) -> JobId:
+        return self.random.choice(self._ids[-12:]) if self._ids else JobId("job_none")
+
+    async def _release_later(self, tickets: Tickets, ticket_id: TicketId) -> None:
+        await self.clock.sleep(Micros(self.random.randrange(4 * SECOND)))
+        with suppress(DulyError):
+            await tickets.take(ticket_id)
+            await tickets.release(ticket_id)
+
+    def _new_job(self) -> NewJob:
+        draw = self.random
+        delay = draw.choice([None, None, None, 0, 2 * SECOND, 8 * SECOND])
+        return NewJob(
+            kind=draw.choice(["plain", "slow", "slow"]),
+            params={"n": draw.randrange(100)},
+            key=JobKey(f"key {draw.randrange(6)}") if draw.random() < 0.3 else None,
+            lane=Lane(f"lane {draw.randrange(4)}") if draw.random() < 0.6 else None,
+            pool=PoolName(draw.choice(list(LIMITS))),
+            resources=(PoolName("ollama"),) if draw.random() < 0.2 else (),
+            priority=draw.choice([0, 0, 0, 1, -1]),
+            run_at=None if delay is None else Instant(self.clock.now() + delay),
+            retry=RetryPolicy(max_attempts=draw.randint(1, 4), backoff_ms=draw.choice([0, 500, 3_000])),
+            timeout_ms=draw.choice([None, 2_000]),
+        )
+
+    # Bad luck, and its end
+
+    async def _storm(self) -> None:
+        while self.clock.elapsed() < STORM_SECONDS * SECOND:
+            await self.clock.sleep(Micros(self.random.randrange(1, 4 * SECOND)))
+            self._restart_the_dead()
+            match self.random.randrange(12):
+                case 0:
+                    self._kill(self.random.choice(list(self.workers)))
+                case 1:
+                    self.clock.set_by(self.random.choice([-3600, 3600, -5, 5]) * SECOND)
+                    self._note("the clock is set")
+                case 2:
+                    self.clock.sleep_machine(self.random.choice([1, 20]) * SECOND)
+                    self._note("the machine slept")
+                case 3:
+                    self._reboot()
+                case 4:
+                    self.workers[self.random.choice(list(self.workers))][1].stop()
+
+    def _kill(self, name: str) -> None:
+        self._note(f"{name} is killed")
+        self.journal.kills += 1
+        self.workers[name][0].kill()
+
+    def _reboot(self) -> None:
+        for name in self.workers:
+            self._kill(name)
+        self.clock.reboot()
+
+    def _restart_the_dead(self) -> None:
+        for name, (process, worker) in list(self.workers.items()):
+            if not process.alive or worker.stopped:
+                self._start_worker(name)
+
+    def _heal(self) -> None:
+        self._note("healed")
+        calm = Weather()
+        for name in Weather.__slots__:
+            setattr(self.weather, name, getattr(calm, name))
+
+    async def _until_idle(self) -> None:
+        """Liveness: without faults, all work comes to an end."""
+        queue = Queue.on(self.storage, self._dice, Settings())
+        for pool in LIMITS:
+            await queue.pools.open(PoolName(pool))
+        for _ in range(4_000):
+            self._restart_the_dead()
+            if not list(self.database.execute("SELECT 1 FROM jobs UNION ALL SELECT 1 FROM tickets")):
+                break
+            await self.clock.sleep(Micros(SECOND))
+        for _, worker in self.workers.values():
+            worker.stop()
+        await self.clock.sleep(Micros(10 * SECOND))
+
+    def _end_everything(self) -> None:
+        tasks = asyncio.all_tasks(self.loop)
+        for process, _ in self.workers.values():
+            process.alive = False
+        for task in tasks:
+            task.cancel()
+        with suppress(NothingLeftToDo):
+            self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        with suppress(NothingLeftToDo):
+            self.loop.run_until_complete(self.storage.close())
+        asyncio.set_event_loop(None)
+        self.loop.close()
+
+
+class _SeededDice:
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._count = 0
+
+    def new_id(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}_{self._count:08d}"
+
+    def fraction(self) -> float:
+        return self._random.random()
