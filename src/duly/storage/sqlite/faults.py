@@ -53,7 +53,7 @@ class Poisoned(Unavailable):
 
 def translated(error: apsw.Error, path: str) -> Exception:
     """The error of Duly for an error of SQLite; that of a statement which is simply wrong stays as it is."""
-    extended = getattr(error, "extendedresult", 0)
+    extended: int = getattr(error, "extendedresult", None) or 0
     code = extended & 0xFF
     if code in (apsw.SQLITE_BUSY, apsw.SQLITE_LOCKED, apsw.SQLITE_PROTOCOL):
         return StillBusy(str(error))
