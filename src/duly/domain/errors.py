@@ -14,7 +14,9 @@ class InvalidInput(DulyError, ValueError):
 
     code: ClassVar[str] = "invalid_input"
 
-    def __init__(self, field: str, reason: str, *, fix: str | None = None, position: int | None = None) -> None:
+    def __init__(
+        self, field: str, reason: str, *, fix: str | None = None, position: int | None = None
+    ) -> None:
         self.field = field
         self.reason = reason
         self.fix = fix

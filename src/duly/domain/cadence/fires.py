@@ -1,0 +1,95 @@
+"""When a cron expression fires in a zone: the law of time, computed over UTC seconds.
+
+A wall clock is a row of spans with one offset each. Inside a span, UTC and wall time run in step, so the next
+fire is the next wall reading the expression names. Only at a span's border does the rule matter:
+
+- A set time in a gap fires once, at the gap's end; in a fold once, at the first pass.
+- A wildcard (minute or hour starts with `*`) follows the wall clock: skipped in a gap, both passes of a fold.
+- A shift of more than 3 hours is a correction of the date. The clock is simply followed, by both kinds.
+"""
+
+from duly.domain.cadence.dialect import Expression
+from duly.domain.cadence.instants import DAY, FIRST_SECOND, LAST_SECOND
+from duly.domain.cadence.wall import Span, Zone
+
+_NOWHERE = Span(0, 0, 0, 0, 0)
+
+
+class Fires:
+    """The evaluator of one expression in one zone; keeps only the span it last looked at."""
+
+    __slots__ = ("_days", "_minutes", "_opening", "_seconds", "_span", "fixed", "zone")
+
+    def __init__(self, expression: Expression, zone: Zone) -> None:
+        self.zone = zone
+        self.fixed = expression.fixed
+        self._days = expression.days
+        self._minutes = expression.minutes
+        self._seconds = expression.seconds
+        self._opening = _lowest(expression.minutes) * 60 + _lowest(expression.seconds)
+        self._span = _NOWHERE
+
+    def next_second(self, after: int) -> int | None:
+        """The first fire later than `after`."""
+        second = after + 1 if after >= FIRST_SECOND else FIRST_SECOND
+        span = self._span
+        if not span.start <= second < span.end:
+            if second > LAST_SECOND:
+                return None
+            self._span = span = self.zone.span_at(second)
+        _, end, offset, _, floor = span
+        wall = second + offset
+        if wall < floor and self.fixed:
+            wall = floor
+        wall = self.wall_on_or_after(wall)
+        found = wall - offset
+        if found >= end:
+            return self._beyond(span, wall)
+        return found if found <= LAST_SECOND and wall <= LAST_SECOND else None
+
+    def wall_on_or_after(self, wall: int) -> int:
+        """The first wall reading at or after this one that the expression names, zones apart."""
+        if self._seconds != 1:
+            return self._wall_with_seconds(wall)
+        day, minute = divmod(-(-wall // 60), 1440)
+        on = self._days.on_or_after(day)
+        if on == day:
+            rest = self._minutes >> minute
+            if rest:
+                return (day * 1440 + minute + (rest & -rest).bit_length() - 1) * 60
+            on = self._days.on_or_after(day + 1)
+        return on * DAY + self._opening
+
+    def _wall_with_seconds(self, wall: int) -> int:
+        minutes, second = divmod(wall, 60)
+        day, minute = divmod(minutes, 1440)
+        on = self._days.on_or_after(day)
+        if on == day:
+            rest = self._minutes >> minute
+            later = self._seconds >> second
+            if rest & 1 and later:
+                return wall + _lowest(later)
+            rest = rest >> 1 << 1
+            if rest:
+                return (minutes + _lowest(rest)) * 60 + _lowest(self._seconds)
+            on = self._days.on_or_after(day + 1)
+        return on * DAY + self._opening
+
+    def _beyond(self, span: Span, wall: int) -> int | None:
+        """Carries a wall reading that its own span does not reach across the borders that follow."""
+        while wall - span.offset >= span.end:
+            if span.end > LAST_SECOND:
+                return None
+            span = self.zone.span_at(span.end)
+            resumed = span.start + span.offset
+            if self.fixed and not span.correction:
+                if wall < resumed:
+                    return span.start
+            elif wall < resumed or span.shift < 0:
+                wall = self.wall_on_or_after(resumed)
+        found = wall - span.offset
+        return found if found <= LAST_SECOND and wall <= LAST_SECOND else None
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
