@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from duly.domain.cadence.cadence import Cadence, span_of
 from duly.domain.cadence.dialect import Expression, parse
 from duly.domain.cadence.fires import Fires
+from duly.domain.cadence.instants import second_of
 from duly.domain.cadence.notes import Note, notes_between
 from duly.domain.cadence.wall import zone
 from duly.domain.cadence.words import cron_in_words
@@ -26,6 +27,11 @@ class Cron(Cadence):
 
     def next_second(self, after: int) -> int | None:
         return self._fires.next_second(after)
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        # The same as for every cadence, one call shorter on the path that runs most.
+        second = self._fires.next_second(second_of("instant", instant))
+        return None if second is None else datetime.fromtimestamp(second, UTC)
 
     def explain(self) -> str:
         """In words: `At 09:00 on Monday through Friday, Europe/Berlin`."""

@@ -18,12 +18,13 @@ _NOWHERE = Span(0, 0, 0, 0, 0)
 class Fires:
     """The evaluator of one expression in one zone; keeps only the span it last looked at."""
 
-    __slots__ = ("_days", "_minutes", "_opening", "_seconds", "_span", "fixed", "zone")
+    __slots__ = ("_daily", "_days", "_minutes", "_opening", "_seconds", "_span", "fixed", "zone")
 
     def __init__(self, expression: Expression, zone: Zone) -> None:
         self.zone = zone
         self.fixed = expression.fixed
         self._days = expression.days
+        self._daily = expression.days.every
         self._minutes = expression.minutes
         self._seconds = expression.seconds
         self._opening = _lowest(expression.minutes) * 60 + _lowest(expression.seconds)
@@ -31,14 +32,15 @@ class Fires:
 
     def next_second(self, after: int) -> int | None:
         """The first fire later than `after`."""
-        second = after + 1 if after >= FIRST_SECOND else FIRST_SECOND
-        span = self._span
-        if not span.start <= second < span.end:
-            if second > LAST_SECOND:
-                return None
-            self._span = span = self.zone.span_at(second)
-        _, end, offset, _, floor = span
-        wall = second + offset
+        span = self._span  # read once: another thread may be looking elsewhere
+        start, end, offset, _, floor = span
+        if not start <= after < end:
+            if after < FIRST_SECOND:
+                after = FIRST_SECOND - 1
+            self._span = span = self.zone.span_at(min(after, LAST_SECOND))
+            start, end, offset, _, floor = span
+        # The span is the one that holds `after`: a gap that ends a second later still has its fire to make up.
+        wall = after + 1 + offset
         if wall < floor and self.fixed:
             wall = floor
         wall = self.wall_on_or_after(wall)
@@ -51,12 +53,15 @@ class Fires:
         """The first wall reading at or after this one that the expression names, zones apart."""
         if self._seconds != 1:
             return self._wall_with_seconds(wall)
-        day, minute = divmod(-(-wall // 60), 1440)
-        on = self._days.on_or_after(day)
+        minutes = -(-wall // 60)
+        day = minutes // 1440
+        on = day if self._daily else self._days.on_or_after(day)
         if on == day:
-            rest = self._minutes >> minute
+            rest = self._minutes >> minutes % 1440
+            if rest & 1:
+                return minutes * 60
             if rest:
-                return (day * 1440 + minute + (rest & -rest).bit_length() - 1) * 60
+                return (minutes + (rest & -rest).bit_length() - 1) * 60
             on = self._days.on_or_after(day + 1)
         return on * DAY + self._opening
 

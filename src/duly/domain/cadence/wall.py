@@ -49,15 +49,19 @@ class Span(NamedTuple):
 class Zone:
     """One zone's spans, surveyed a year at a time as they are asked for."""
 
-    __slots__ = ("_chunks", "_info", "name")
+    __slots__ = ("_always", "_chunks", "_info", "name")
 
     def __init__(self, name: str, info: ZoneInfo) -> None:
         self.name = name
         self._info = info
         self._chunks: dict[int, tuple[Span, ...]] = {}
+        fixed = info.utcoffset(None)  # None unless the zone has one offset for ever, as UTC has
+        self._always = None if fixed is None else _always(_seconds(fixed))
 
     def span_at(self, second: int) -> Span:
         """The span that contains the second; long ones are cut at the survey's borders, with shift 0."""
+        if self._always is not None:
+            return self._always
         chunk = second >> _CHUNK_BITS
         spans = self._chunks.get(chunk)
         if spans is None:
@@ -116,8 +120,16 @@ class Zone:
     def _offset(self, second: int) -> int:
         # The outermost days have no clock changes, and their wall times may not fit a datetime.
         inside = min(max(second, FIRST_SECOND + 2 * DAY), LAST_SECOND - 2 * DAY)
-        offset = datetime.fromtimestamp(inside, self._info).utcoffset() or timedelta()
-        return offset.days * DAY + offset.seconds
+        return _seconds(datetime.fromtimestamp(inside, self._info).utcoffset() or timedelta())
+
+
+def _seconds(offset: timedelta) -> int:
+    return offset.days * DAY + offset.seconds
+
+
+def _always(offset: int) -> Span:
+    start, end = FIRST_SECOND - DAY, LAST_SECOND + DAY
+    return Span(start, end, offset, 0, start + offset)
 
 
 def zone(name: str) -> Zone:
