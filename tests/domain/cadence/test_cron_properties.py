@@ -29,7 +29,9 @@ def items(low: int, high: int, extra: list[str]) -> st.SearchStrategy[str]:
         number.map(str),
         ordered.map(lambda ends: f"{ends[0]}-{ends[1]}"),
         step.filter(lambda size: size <= 7 or high > 7).map(lambda size: f"*/{size}"),
-        st.tuples(number, step.filter(lambda size: size <= 7 or high > 7)).map(lambda pair: f"{pair[0]}/{pair[1]}"),
+        st.tuples(number, step.filter(lambda size: size <= 7 or high > 7)).map(
+            lambda pair: f"{pair[0]}/{pair[1]}"
+        ),
         st.tuples(ordered.filter(lambda ends: ends[0] < ends[1]), st.integers(1, 7)).map(
             lambda pair: f"{pair[0][0]}-{pair[0][1]}/{pair[1]}"
         ),
@@ -49,7 +51,9 @@ FIVE = st.tuples(
     fields(1, 12, MONTHS),
     fields(0, 7, WEEKDAYS + NTHS),
 )
-EXPRESSIONS = st.one_of(FIVE, st.tuples(fields(0, 59), FIVE).map(lambda pair: (pair[0], *pair[1]))).map(" ".join)
+EXPRESSIONS = st.one_of(FIVE, st.tuples(fields(0, 59), FIVE).map(lambda pair: (pair[0], *pair[1]))).map(
+    " ".join
+)
 ZONES = st.sampled_from(sorted(zone_names()))
 SECONDS = st.integers(int(datetime(1880, 1, 1, tzinfo=UTC).timestamp()), LAST_SECOND)
 
@@ -66,7 +70,9 @@ def crons(draw: Callable[[st.SearchStrategy[str]], str]) -> Cron:
 
 @pytest.mark.req("CRON-02")
 @given(crons(), SECONDS)
-def test_the_next_fire_is_always_later_and_the_same_from_every_second_before_it(cadence: Cron, second: int) -> None:
+def test_the_next_fire_is_always_later_and_the_same_from_every_second_before_it(
+    cadence: Cron, second: int
+) -> None:
     found = cadence.next_second(second)
     assume(found is not None)
     assert found is not None
@@ -112,7 +118,10 @@ def test_the_fire_in_utc_is_the_first_second_the_expression_names(cadence: Cron,
 
 
 @pytest.mark.req("CRON-02")
-@given(st.sampled_from([duly.cron("*/7 3 * * *", "Pacific/Chatham"), duly.every("7h"), duly.cron("@monthly")]), SECONDS)
+@given(
+    st.sampled_from([duly.cron("*/7 3 * * *", "Pacific/Chatham"), duly.every("7h"), duly.cron("@monthly")]),
+    SECONDS,
+)
 def test_both_faces_of_a_cadence_agree(cadence: Cadence, second: int) -> None:
     instant = datetime.fromtimestamp(second, UTC)
 
@@ -145,7 +154,9 @@ def test_the_host_machines_zone_changes_nothing(host_zone: str) -> None:
 
 @pytest.mark.req("CRON-02")
 @pytest.mark.parametrize("tz", ["UTC", "Pacific/Kiritimati", "Pacific/Niue", "Europe/Berlin"])
-@pytest.mark.parametrize("expr", ["* * * * *", "*/30 * * * * *", "0 9 * * 1-5", "0 0 29 2 *", "59 23 31 12 *"])
+@pytest.mark.parametrize(
+    "expr", ["* * * * *", "*/30 * * * * *", "0 9 * * 1-5", "0 0 29 2 *", "59 23 31 12 *"]
+)
 def test_time_begins_and_ends_cleanly(expr: str, tz: str) -> None:
     cadence = duly.cron(expr, tz)
     eve = datetime(9999, 12, 30, tzinfo=UTC)
@@ -164,4 +175,6 @@ def test_a_cadence_keeps_a_second_of_its_own_even_if_asked_in_another_zones_word
     cadence = duly.cron("0 9 * * *", "Europe/Berlin")
     utc = datetime(2025, 7, 1, 6, 59, tzinfo=UTC)
 
-    assert cadence.next_after(utc.astimezone(timezone(timedelta(hours=5)))) == datetime(2025, 7, 1, 7, tzinfo=UTC)
+    assert cadence.next_after(utc.astimezone(timezone(timedelta(hours=5)))) == datetime(
+        2025, 7, 1, 7, tzinfo=UTC
+    )

@@ -19,8 +19,8 @@ _VALUES = {
 }
 _UNITS = {"second": "s", "minute": "m", "hour": "h", "day of month": "d", "day of week": "d"}
 _LETTERS = re.compile(r"[0-9A-Z*/,#-]*")
-_STEPPED_LAST = re.compile(r"LW?/")
-_LONE_STEP = re.compile(r"[^,/]+/([0-9]+)")
+_STEPPED_LAST = re.compile(r"[0-9]*LW?/")
+_LONE_STEP = re.compile(r"(?:\*|[0-9A-Z]+)/([0-9]+)")
 
 
 class InvalidCron(InvalidInput):
@@ -57,7 +57,10 @@ def blame_field(field: Written) -> None:
 
 
 def blame_step(field: Written, size: int) -> None:
-    """Refuses `*/90` minutes, which would run every hour; in a list it is an idiom and stays."""
+    """Refuses `*/90` minutes, which would run every hour.
+
+    In a list (`*/100,1-7`, the first-Monday idiom) or on a range (`41-59/24`) it is no mistake, and stays.
+    """
     lone = _LONE_STEP.fullmatch(field.text)
     if lone is None or int(lone[1]) <= size:
         return
@@ -68,7 +71,7 @@ def blame_step(field: Written, size: int) -> None:
 
 
 def blame_last(term: Written) -> None:
-    """Refuses `L/2`: the library takes it and drops the step."""
+    """Refuses `L/2`, which the library takes, dropping the step."""
     if _STEPPED_LAST.match(term.text):
         raise InvalidCron(term.name, f"{term.text!r}: a last day takes no step", position=term.position)
 
@@ -95,6 +98,8 @@ def _reason(name: str, text: str) -> tuple[str, str | None]:
 
 def _reason_of_nth(name: str, text: str) -> tuple[str, str | None]:
     weekday, _, nth = text.partition("#")
+    if "/" in nth:
+        return f"{text!r}: # takes no step", None
     if name != "day of week":
         return f"{text!r}: # is for the day of week only", None
     if nth.isdigit() and not 1 <= int(nth) <= 5:
@@ -117,7 +122,11 @@ def _reason_of_step(name: str, base: str, step: str) -> tuple[str, str | None]:
 
 
 def _reason_of_range(name: str, low: str, high: str) -> tuple[str, str | None]:
+    if "-" in high:
+        return f"the range '{low}-{high}' has more than two ends", None
     for end in (low, high):
+        if end == "*":
+            return "* is the whole range already", "write two numbers, or * alone"
         if not end:
             return f"the range '{low}-{high}' lacks an end", None
         if _value(name, end) is None:

@@ -203,5 +203,4 @@ def _impossible(fields: list[Field]) -> InvalidCron:
     reason = f"no year has a day {dates.text} in month {months.text}"
     if weekdays.text != "*":
         reason += f" that is also a weekday {weekdays.text}"
-    fix = "February has at most 29 days; L is the last day of any month"
-    return InvalidCron("day of month", reason, position=dates.position, fix=fix)
+    return InvalidCron("day of month", reason, position=dates.position, fix="L is the last day of any month")

@@ -74,29 +74,33 @@ class Zone:
     def changes(self, start: int, end: int) -> Iterator[Span]:
         """The spans that begin with a clock change in [start, end)."""
         span = self.span_at(start)
-        while span.start < end:
-            if span.shift and span.start >= start:
-                yield span
+        if span.shift and span.start == start:
+            yield span
+        while span.end < end:
             span = self.span_at(span.end)
+            if span.shift:
+                yield span
 
     def _survey(self, chunk: int) -> tuple[Span, ...]:
         if len(self._chunks) >= _CHUNKS_KEPT:
             self._chunks.clear()
-        first, end = chunk << _CHUNK_BITS, (chunk + 1) << _CHUNK_BITS
-        # Starting a probe early shows a fold whose second pass reaches into this chunk.
-        changes = list(self._changes_between(first - _PROBE_EVERY, end - 1))
-        spans = [Span(first, end, self._offset(first), 0, first + self._offset(first))]
-        for at, before, after in changes:
+        spans = self._spans_between(chunk << _CHUNK_BITS, (chunk + 1) << _CHUNK_BITS)
+        self._chunks[chunk] = spans
+        return spans
+
+    def _spans_between(self, start: int, end: int) -> tuple[Span, ...]:
+        offset = self._offset(start)
+        spans = [Span(start, end, offset, 0, start + offset)]
+        # Probing from before the start shows a fold whose second pass reaches across it.
+        for at, before, after in self._changes_between(start - _PROBE_EVERY, end - 1):
             shift = after - before
             floor = at + before if -LARGEST_DST_SHIFT <= shift < 0 else at + after
-            if at < first:
+            if at < start:
                 spans[0] = spans[0]._replace(floor=floor)
             else:
                 spans[-1] = spans[-1]._replace(end=at)
                 spans.append(Span(at, end, after, shift, floor))
-        surveyed = tuple(span for span in spans if span.start < span.end)
-        self._chunks[chunk] = surveyed
-        return surveyed
+        return tuple(span for span in spans if span.start < span.end)
 
     def _changes_between(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """Each (second, offset before, offset after) with start < second <= end."""
