@@ -2,14 +2,14 @@
 
 It is written from the rule alone:
 
-    A fixed-time job in a gap runs once, at the gap's end; in a fold once, at the first pass. A job is wildcard
-    if its minute or hour field starts with `*`; wildcard jobs follow the wall clock: skipped in a gap, both
-    passes of a fold. Shifts larger than 3 h are corrections: no make-up run, and the new clock is followed.
-    The same with 5 and 6 fields.
+    A fixed-time job in a gap runs once, at the gap's end; in a fold once, at the first pass. A job is
+    wildcard if its minute or hour field starts with `*`; wildcard jobs follow the wall clock: skipped in a
+    gap, both passes of a fold. Shifts larger than 3 h are corrections: no make-up run, and the new clock is
+    followed. The same with 5 and 6 fields.
 
-Someone watches a wall clock, one step of UTC after another. When the hands jump forward by no more than 3 hours,
-the readings jumped over are looked through, and one run is made up on the spot. When they jump back by no
-more than 3 hours, readings already seen are let pass.
+Someone watches a wall clock, one step of UTC after another. When the hands jump forward by no more than 3
+hours, the readings jumped over are looked through, and one run is made up on the spot. When they jump back by
+no more than 3 hours, readings already seen are let pass.
 """
 
 from calendar import monthrange
@@ -33,7 +33,7 @@ def load_zone(name: str) -> ZoneInfo:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One step of the watch: the instant, what the wall clock shows, and what it would show had it not jumped."""
+    """One step of the watch: the instant, what the clock shows, and what it would show had it not jumped."""
 
     second: int
     wall: datetime
@@ -145,7 +145,7 @@ def between(start: datetime, end: datetime, step: timedelta) -> Iterator[datetim
 
 
 def offset_changes(tz: str, start: int, end: int) -> list[tuple[int, int, int]]:
-    """Each (second, offset before, offset after) in the span: looked for by day, then hour, minute and second."""
+    """Each (second, offset before, offset after) in the span, looked for by day, hour, minute, second."""
     found, width = [start], end - start
     for step in (86_400, 3600, 60, 1):
         found = [later for earlier in found for later in _steps_of_change(tz, earlier, width, step)]

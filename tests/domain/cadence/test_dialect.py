@@ -133,7 +133,6 @@ def test_equal_cadences_are_one_value() -> None:
     assert first == second
     assert hash(first) == hash(second)
     assert first != duly.cron("0 9 * * *")
-    assert first != duly.every("1d")
 
 
 def test_a_repeated_expression_is_read_once() -> None:

@@ -129,7 +129,7 @@ STRANGE_NIGHTS = [
 def test_strange_nights_of_history_follow_the_same_rule(tz: str, year: int) -> None:
     changes = offset_changes(tz, epoch(year), epoch(year + 1))
     assert changes
-    for second, before, after in changes:
+    for second, before, _after in changes:
         minute, hour = (second + before) // 60 % 60, (second + before) // HOUR % 24
         exprs = (
             f"{minute} {hour} * * *",

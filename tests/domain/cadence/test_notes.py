@@ -21,8 +21,10 @@ def test_a_set_time_in_a_gap_is_noted_as_moved() -> None:
         (
             "03-09T07:00",
             NoteKind.MOVED,
-            "America/New_York: on 2025-03-09 the clock goes forward from 02:00 to 03:00. "
-            "The fire planned for 02:30 runs at 03:00 instead.",
+            (
+                "America/New_York: on 2025-03-09 the clock goes forward from 02:00 to 03:00. "
+                "The fire planned for 02:30 runs at 03:00 instead."
+            ),
         )
     ]
 
@@ -43,8 +45,10 @@ def test_a_set_time_in_a_fold_is_noted_as_running_only_once() -> None:
         (
             "11-02T06:00",
             NoteKind.ONLY_ONCE,
-            "America/New_York: on 2025-11-02 the clock goes back from 02:00 to 01:00. "
-            "The fire planned for 01:30 runs at the first pass only.",
+            (
+                "America/New_York: on 2025-11-02 the clock goes back from 02:00 to 01:00. "
+                "The fire planned for 01:30 runs at the first pass only."
+            ),
         )
     ]
 
@@ -55,13 +59,17 @@ def test_a_wildcard_is_noted_as_skipped_and_as_running_twice() -> None:
 
     assert skipped[1:] == (
         NoteKind.SKIPPED,
-        "Australia/Lord_Howe: on 2025-10-05 the clock goes forward from 02:00 to 02:30. "
-        "The 2 fires planned from 02:00 to 02:15 are skipped.",
+        (
+            "Australia/Lord_Howe: on 2025-10-05 the clock goes forward from 02:00 to 02:30. "
+            "The 2 fires planned from 02:00 to 02:15 are skipped."
+        ),
     )
     assert twice[1:] == (
         NoteKind.TWICE,
-        "Australia/Lord_Howe: on 2025-04-06 the clock goes back from 02:00 to 01:30. "
-        "The 2 fires planned from 01:30 to 01:45 run twice, once in each pass.",
+        (
+            "Australia/Lord_Howe: on 2025-04-06 the clock goes back from 02:00 to 01:30. "
+            "The 2 fires planned from 01:30 to 01:45 run twice, once in each pass."
+        ),
     )
 
 

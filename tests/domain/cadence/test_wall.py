@@ -1,5 +1,6 @@
 """Zones as spans: complete, from Duly's own data, and bounded in memory."""
 
+import itertools
 import struct
 import zoneinfo
 from importlib.resources import files
@@ -56,7 +57,7 @@ def test_every_recorded_clock_change_of_every_zone_is_found() -> None:
 def test_no_zone_changes_its_clock_twice_between_two_probes() -> None:
     for tz in sorted(zone_names()):
         seconds = [second for second, _ in recorded_changes(tz)]
-        gaps = [later - earlier for earlier, later in zip(seconds, seconds[1:], strict=False)]
+        gaps = [later - earlier for earlier, later in itertools.pairwise(seconds)]
         assert min(gaps, default=7 * DAY) > wall._PROBE_EVERY, tz
 
 

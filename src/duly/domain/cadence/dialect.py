@@ -61,7 +61,7 @@ class Expression:
     """Bit n for minute n of the day: 1440 bits."""
     days: Days
     fixed: bool
-    """Neither minute nor hour starts with `*`: a set time, which clock changes must neither lose nor double."""
+    """Neither minute nor hour starts with `*`: a set time, not to be lost or doubled by a clock change."""
 
 
 def parse(expr: str) -> Expression:

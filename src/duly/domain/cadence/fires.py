@@ -12,6 +12,7 @@ from duly.domain.cadence.dialect import Expression
 from duly.domain.cadence.instants import DAY, FIRST_SECOND, LAST_SECOND
 from duly.domain.cadence.wall import Span, Zone
 
+_TWO_DAYS = 2 * DAY
 _NOWHERE = Span(0, 0, 0, 0, 0)
 
 
@@ -39,7 +40,7 @@ class Fires:
                 after = FIRST_SECOND - 1
             self._span = span = self.zone.span_at(min(after, LAST_SECOND))
             start, end, offset, _, floor = span
-        # The span is the one that holds `after`: a gap that ends a second later still has its fire to make up.
+        # The span is the one that holds `after`: a gap ending a second later still has its fire to make up.
         wall = after + 1 + offset
         if wall < floor and self.fixed:
             wall = floor
@@ -82,16 +83,22 @@ class Fires:
 
     def _beyond(self, span: Span, wall: int) -> int | None:
         """Carries a wall reading that its own span does not reach across the borders that follow."""
+        border, near = span.end, span.end + _TWO_DAYS
         while wall - span.offset >= span.end:
             if span.end > LAST_SECOND:
                 return None
-            span = self.zone.span_at(span.end)
+            span = self.zone.span_at(border)
             resumed = span.start + span.offset
             if self.fixed and not span.correction:
                 if wall < resumed:
                     return span.start
             elif wall < resumed or span.shift < 0:
                 wall = self.wall_on_or_after(resumed)
+            border = span.end
+            if border > near:
+                # No clock was ever set by more than a day, so borders far from both the search's start and
+                # the reading found can neither repeat nor swallow it: pass over them.
+                border = max(border, min(wall - span.offset - _TWO_DAYS, LAST_SECOND))
         found = wall - span.offset
         return found if found <= LAST_SECOND and wall <= LAST_SECOND else None
 
