@@ -13,12 +13,15 @@ no more than 3 hours, readings already seen are let pass.
 """
 
 from calendar import monthrange
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
+from typing import TypeVar
 from zoneinfo import ZoneInfo
+
+Moment = TypeVar("Moment", int, datetime)
 
 THREE_HOURS = timedelta(hours=3)
 MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
@@ -94,7 +97,8 @@ class Plan:
             return int(item[:-1]) % 7 == weekday and wall.day + 7 > monthrange(wall.year, wall.month)[1]
         if "#" in item:
             name, nth = item.split("#")
-            return weekday in numbers(name, 0, 7, WEEKDAYS) and (wall.day - 1) // 7 + 1 == int(nth)
+            named = {number % 7 for number in numbers(name, 0, 7, WEEKDAYS)}
+            return weekday in named and (wall.day - 1) // 7 + 1 == int(nth)
         named = numbers(item, 0, 7, WEEKDAYS)
         return weekday in named or (weekday == 0 and 7 in named)
 
@@ -142,6 +146,15 @@ def between(start: datetime, end: datetime, step: timedelta) -> Iterator[datetim
     while start < end:
         yield start
         start += step
+
+
+def increasing(found: Iterable[Moment]) -> Iterator[Moment]:
+    """The same fires, as long as each is later than the one before: one that stands still must not hang."""
+    last = None
+    for fire in found:
+        assert last is None or fire > last, (last, fire)
+        last = fire
+        yield fire
 
 
 def offset_changes(tz: str, start: int, end: int) -> list[tuple[int, int, int]]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import duly
@@ -54,6 +54,7 @@ def test_an_anchor_is_an_instant_in_whatever_zone_it_is_given() -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.integers(1, 31_622_400), st.integers(-(10**10), 10**10), st.integers(-(10**11), 10**11))
 def test_an_interval_never_drifts_from_its_anchor(seconds: int, anchor: int, after: int) -> None:
     found = Interval(seconds, anchor).next_second(after)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import duly
@@ -240,6 +240,7 @@ def test_a_refusal_is_a_value_error_with_a_code_of_its_own() -> None:
 
 
 @pytest.mark.req("CRON-02", error=True)
+@settings(deadline=None)
 @given(st.one_of(st.text(), st.text("0123456789*/,-#LW?@ \tMONJASUN", max_size=30)))
 def test_any_text_is_taken_or_refused_at_a_place_inside_it(text: str) -> None:
     refusal = refusal_of(lambda: duly.cron(text))
@@ -252,6 +253,7 @@ def test_any_text_is_taken_or_refused_at_a_place_inside_it(text: str) -> None:
         assert 0 <= refusal.position <= len(text)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_zone_text_is_taken_or_refused(text: str) -> None:
     refusal = refusal_of(lambda: duly.cron("@daily", text))

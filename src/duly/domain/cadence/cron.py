@@ -1,6 +1,6 @@
 """Cron cadences: an expression read on a zone's wall clock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -27,6 +27,9 @@ class Cron(Cadence):
 
     def next_second(self, after: int) -> int | None:
         return self._fires.next_second(after)
+
+    def seconds_after(self, after: int) -> Iterator[int]:
+        return self._fires.seconds_after(after)
 
     def next_after(self, instant: datetime) -> datetime | None:
         # The same as for every cadence, one call shorter on the path that runs most.

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from cronsim import CronSim, CronSimError
 
@@ -24,6 +25,7 @@ _MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
+_DAY_RULES_KEPT = 1024
 _WORD = re.compile(r"[^ \t]+")
 _STEPPED_RANGE = re.compile(r"([0-9A-Z]+-[0-9A-Z]+)/[0-9]+")
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
@@ -134,8 +136,9 @@ def _read(fields: list[Field]) -> CronSim:
     """The library's verdict on the whole, or our words for the first item it does not take."""
     for field in fields:
         blame_step(field, _SIZES[field.index])
-        for term in field.terms():
-            blame_last(term)
+        if "L" in field.text:
+            for term in field.terms():
+                blame_last(term)
     try:
         return CronSim(" ".join(_plain(field) for field in fields), _ANY_TIME)
     except CronSimError:
@@ -148,6 +151,8 @@ def _read(fields: list[Field]) -> CronSim:
 
 def _plain(field: Field) -> str:
     """The field with `5-5/10` as `5-5`: cronsim would read it as `5/10`, which runs on to the field's end."""
+    if "/" not in field.text:
+        return field.text
     plain = []
     for term in field.terms():
         stepped = _STEPPED_RANGE.fullmatch(term.text)
@@ -182,7 +187,7 @@ def _alone(term: Field) -> CronSim:
 def _days(parsed: CronSim) -> Days:
     weekdays = parsed.weekdays
     pairs = sorted({(item[0] % 7, item[1]) for item in weekdays if isinstance(item, tuple)})
-    return Days(
+    return _shared_days(
         dates=_mask({day for day in parsed.days if day > 0}) >> 1,
         last_date=CronSim.LAST in parsed.days,
         last_workday=CronSim.LAST_WEEKDAY in parsed.days,
@@ -192,6 +197,10 @@ def _days(parsed: CronSim) -> Days:
         lasts=tuple(day for day, nth in pairs if nth == CronSim.LAST),
         both=parsed.day_and,
     )
+
+
+# Most schedules share few day rules, and with a rule the calendar blocks it has worked out.
+_shared_days = lru_cache(_DAY_RULES_KEPT)(Days)
 
 
 def _mask(values: set[int]) -> int:

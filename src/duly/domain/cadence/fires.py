@@ -8,6 +8,8 @@ fire is the next wall reading the expression names. Only at a span's border does
 - A shift of more than 3 hours is a correction of the date. The clock is simply followed, by both kinds.
 """
 
+from collections.abc import Iterator
+
 from duly.domain.cadence.dialect import Expression
 from duly.domain.cadence.instants import DAY, FIRST_SECOND, LAST_SECOND
 from duly.domain.cadence.wall import Span, Zone
@@ -49,6 +51,20 @@ class Fires:
         if found >= end:
             return self._beyond(span, wall)
         return found if found <= LAST_SECOND and wall <= LAST_SECOND else None
+
+    def seconds_after(self, after: int) -> Iterator[int]:
+        """Every fire later than `after`; inside a span there is no border to think of."""
+        while (found := self.next_second(after)) is not None:
+            yield found
+            after = found
+            span = self.zone.span_at(found)
+            offset = span.offset
+            end = min(span.end + offset, LAST_SECOND + 1, LAST_SECOND + 1 + offset)
+            wall = self.wall_on_or_after(found + 1 + offset)
+            while wall < end:
+                after = wall - offset
+                yield after
+                wall = self.wall_on_or_after(wall + 1)
 
     def wall_on_or_after(self, wall: int) -> int:
         """The first wall reading at or after this one that the expression names, zones apart."""
