@@ -79,9 +79,14 @@ def _check_pools(database: apsw.Connection, limits: dict[str, int]) -> None:
 
 def check_in_the_end(database: apsw.Connection, journal: Journal) -> None:
     """Nothing lost, nothing doubled, everything back where it belongs."""
-    require(not _rows(database, "SELECT id FROM jobs"), f"still live: {_rows(database, 'SELECT id, state, lane, pool FROM jobs')}")
+    require(
+        not _rows(database, "SELECT id FROM jobs"),
+        f"still live: {_rows(database, 'SELECT id, state, lane, pool FROM jobs')}",
+    )
     require(not _rows(database, "SELECT 1 FROM pools WHERE used <> 0 OR tickets <> 0"), "a pool kept a place")
-    ended = {row[0]: row for row in _rows(database, "SELECT id, chain, status, attempt, session, token FROM finished_jobs")}
+    ended = {
+        row[0]: row for row in _rows(database, "SELECT id, chain, status, attempt, session, token FROM finished_jobs")
+    }
     for job in journal.promised:
         require(job in ended, f"job {job} was promised and is lost")
     attempts: dict[str, list[tuple[int, str]]] = defaultdict(list)

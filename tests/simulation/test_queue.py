@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from duly.storage.statements import Statement
 from tests.simulation.laws import LawBroken
 from tests.simulation.world import World
 

@@ -46,14 +46,18 @@ class Heart:
                 beat = await self._sessions.beat(self._session.id)
                 good_until = asked_at + self._session.lease
                 self._on_beat(beat)
-                await self._sessions.rescue_expired()
-                await self._tickets.expire()
+                await self._take_over(beat)
                 await self._sleep(self._until_next(beat))
             except Unavailable:
                 await self._sleep(_RETRY_AFTER)
             except SessionLost:
                 break
         self._on_lost()
+
+    async def _take_over(self, beat: Beat) -> None:
+        if beat.next_expiry is not None and beat.next_expiry <= self._clock.lease_now():
+            await self._sessions.rescue_expired()
+        await self._tickets.expire()
 
     def _until_next(self, beat: Beat) -> Micros:
         """Sooner than the next beat, if another session's lease runs out before it."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from duly.application.jobs import Jobs
@@ -237,17 +238,16 @@ class Worker:
         wait = int(_LONGEST_REST)
         if self._next_due_at is not None:
             wait = min(wait, max(self._next_due_at - self._clock.now(), 0))
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(wait / SECOND):
                 await self._nudge.wait()
-        except TimeoutError:
-            pass
 
     async def _wind_up(self, life: _Life) -> None:
         """Gives back what never started, waits for what runs, then stops it; reports all of it."""
         held, life.held = life.held, []
         if held:
-            await self._sessions.give_back(life.session.id, held)
+            with suppress(Unavailable):  # then they return to the queue when the lease runs out
+                await self._sessions.give_back(life.session.id, held)
         tasks = [task for _, task in life.running.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=self._grace / SECOND)
@@ -256,7 +256,8 @@ class Worker:
             await asyncio.gather(*tasks, return_exceptions=True)
         if life.reports:
             await self._exchange(life, [], {})
-        await self._sessions.close(life.session.id)
+        with suppress(Unavailable):
+            await self._sessions.close(life.session.id)
 
 
 async def _abandon(life: _Life) -> None:

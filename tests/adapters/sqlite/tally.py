@@ -76,9 +76,7 @@ def open_tally(path: Path | str, *, clock: Clock | None = None, inline: bool = F
 
 
 @asynccontextmanager
-async def tally_at(
-    path: Path | str, *, clock: Clock | None = None, inline: bool = False
-) -> AsyncIterator[Tally]:
+async def tally_at(path: Path | str, *, clock: Clock | None = None, inline: bool = False) -> AsyncIterator[Tally]:
     tally = await asyncio.to_thread(open_tally, path, clock=clock, inline=inline)
     try:
         yield tally

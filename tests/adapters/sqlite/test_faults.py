@@ -106,9 +106,7 @@ def test_after_a_failed_fsync_nothing_is_written_until_a_restart(tmp_path: Path,
     asyncio.run(scenario())
 
 
-def test_a_failed_fsync_while_the_log_is_copied_back_also_stops_all_writing(
-    tmp_path: Path, disk: FaultyDisk
-) -> None:
+def test_a_failed_fsync_while_the_log_is_copied_back_also_stops_all_writing(tmp_path: Path, disk: FaultyDisk) -> None:
     async def scenario() -> None:
         async with tally_at(tmp_path / "t.db", inline=True) as tally:
             await tally.transact(adding("before"))

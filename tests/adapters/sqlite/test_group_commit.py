@@ -136,9 +136,7 @@ def test_a_work_cannot_hide_a_failed_statement_and_commit_the_rest(tmp_path: Pat
 
 @pytest.mark.req("DEC-002", error=True)
 @pytest.mark.parametrize("beside", [0, 3], ids=["alone", "in a batch"])
-def test_a_constraint_deferred_to_the_commit_fails_only_the_work_that_broke_it(
-    tmp_path: Path, beside: int
-) -> None:
+def test_a_constraint_deferred_to_the_commit_fails_only_the_work_that_broke_it(tmp_path: Path, beside: int) -> None:
     async def orphans(tx: Executor) -> None:
         await tx.fetch("add_child", entry="nobody")
 
@@ -155,9 +153,7 @@ def test_a_constraint_deferred_to_the_commit_fails_only_the_work_that_broke_it(
 
 @pytest.mark.req("DEC-002", error=True)
 @pytest.mark.parametrize("beside", [0, 3], ids=["alone", "in a batch"])
-def test_a_trigger_that_rolls_back_everything_fails_only_the_work_that_set_it_off(
-    tmp_path: Path, beside: int
-) -> None:
+def test_a_trigger_that_rolls_back_everything_fails_only_the_work_that_set_it_off(tmp_path: Path, beside: int) -> None:
     async def scenario() -> None:
         async with tally_at(tmp_path / "t.db") as tally:
             works = [*(adding(f"e{n}") for n in range(beside)), adding("bomb")]

@@ -52,9 +52,7 @@ def test_a_read_sees_one_moment_whatever_commits_meanwhile(tmp_path: Path) -> No
             async def twice(tx: Executor) -> tuple[int, int]:
                 first = len(await tx.fetch("list_entries"))
                 adder = asyncio.new_event_loop()
-                thread = threading.Thread(
-                    target=lambda: adder.run_until_complete(other.transact(adding("meanwhile")))
-                )
+                thread = threading.Thread(target=lambda: adder.run_until_complete(other.transact(adding("meanwhile"))))
                 thread.start()
                 thread.join()
                 adder.close()

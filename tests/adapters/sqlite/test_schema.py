@@ -52,9 +52,7 @@ def test_a_newer_schema_is_refused_with_both_versions_and_the_fix(tmp_path: Path
     path = tmp_path / "t.db"
     _open(path, *MIGRATIONS, _second("CREATE TABLE more (id INTEGER PRIMARY KEY);"))
 
-    with pytest.raises(
-        SchemaTooNew, match="schema version 2, this duly knows versions up to 1: upgrade duly"
-    ):
+    with pytest.raises(SchemaTooNew, match="schema version 2, this duly knows versions up to 1: upgrade duly"):
         _open(path, *MIGRATIONS)
 
 
@@ -76,9 +74,7 @@ def test_a_renamed_migration_is_refused(tmp_path: Path) -> None:
     ],
     ids=["fails", "commits by itself"],
 )
-def test_a_migration_that_fails_is_undone_and_not_recorded(
-    tmp_path: Path, sql: str, error: type[Exception]
-) -> None:
+def test_a_migration_that_fails_is_undone_and_not_recorded(tmp_path: Path, sql: str, error: type[Exception]) -> None:
     path = tmp_path / "t.db"
     _open(path, *MIGRATIONS)
 

@@ -50,7 +50,8 @@ ORDER BY attempt
 SELECT {job_columns} FROM jobs WHERE pool = :pool AND state = 'ready' ORDER BY {in_order} LIMIT :most
 
 -- name: replace_job
--- An unlocked job now asks for what a newer put under the same key asked. It leaves its lane; the caller joins it again.
+-- An unlocked job now asks for what a newer put under the same key asked, and begins a chain of its own. It leaves its
+-- lane; the caller joins it again.
 UPDATE jobs SET
   kind = :kind, payload = :payload, lane = :lane, pool = :pool, resources = :resources, priority = :priority,
   rank = (SELECT CASE WHEN ageing_ms IS NULL THEN -CAST(:priority AS bigint)
@@ -58,7 +59,7 @@ UPDATE jobs SET
           FROM pools WHERE name = :pool),
   position = :position, run_at = :run_at, state = :state, parked_on = NULL,
   max_attempts = :max_attempts, attempt = 1, backoff_ms = :backoff_ms, backoff_cap_ms = :backoff_cap_ms,
-  timeout_ms = :timeout_ms
+  timeout_ms = :timeout_ms, retry_of = NULL, chain = id
 WHERE id = :id
 
 -- name: request_cancel

@@ -24,8 +24,8 @@ SELECT id FROM sessions WHERE era <> :era OR expires_at <= :lease_now
 ORDER BY expires_at LIMIT :most {lock:update skip locked}
 
 -- name: next_expiry
--- When the next lease runs out, if nobody renews it.
-SELECT min(expires_at) FROM sessions WHERE era = :era
+-- When the next lease runs out, if nobody renews it; one of another boot has run out already.
+SELECT min(CASE WHEN era = :era THEN expires_at ELSE 0 END) FROM sessions
 
 -- name: count_ended
 -- Executors of a session that became free without a claim.

@@ -108,7 +108,8 @@ class SqliteListener:
         """Sleeps by the Clock port, so that a simulated day passes as fast as the simulation likes."""
         waiter = self._waiter = self._loop.create_future()
         sleeper = asyncio.ensure_future(self._clock.sleep(at_most))
-        sleeper.add_done_callback(lambda _: self._wake())
+        # This waiter and no later one: a sleeper that was cancelled says so only on the loop's next turn.
+        sleeper.add_done_callback(lambda _: waiter.done() or waiter.set_result(None))
         try:
             if not self._heard:
                 await waiter

@@ -1,0 +1,26 @@
+"""Cadences: cron, interval and once, and the law of time they keep."""
+
+from duly.domain.cadence.blame import InvalidCron
+from duly.domain.cadence.cadence import Cadence
+from duly.domain.cadence.cron import Cron, cron
+from duly.domain.cadence.interval import Interval, InvalidInterval, every
+from duly.domain.cadence.notes import Note, NoteKind
+from duly.domain.cadence.once import Once, once
+from duly.domain.cadence.wall import TZ_VERSION, InvalidZone, zone_names
+
+__all__ = [
+    "TZ_VERSION",
+    "Cadence",
+    "Cron",
+    "Interval",
+    "InvalidCron",
+    "InvalidInterval",
+    "InvalidZone",
+    "Note",
+    "NoteKind",
+    "Once",
+    "cron",
+    "every",
+    "once",
+    "zone_names",
+]

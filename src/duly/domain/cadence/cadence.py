@@ -1,0 +1,56 @@
+"""What every cadence promises: its fires, strictly after any instant, in order, none twice."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from duly.domain.cadence.instants import DAY, instant_of, second_of
+from duly.domain.cadence.notes import Note
+from duly.domain.errors import InvalidInput
+
+_LONGEST_SPAN = 36_525 * DAY
+
+
+class Cadence(ABC):
+    """When something is due; a value without state, so it can be shared and compared freely."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def next_second(self, after: int) -> int | None:
+        """The first fire later than `after`, both as UTC seconds since 1970; None when there is none."""
+
+    @abstractmethod
+    def explain(self) -> str:
+        """The cadence in words."""
+
+    def seconds_after(self, after: int) -> Iterator[int]:
+        """Every later fire, as UTC seconds since 1970."""
+        second = self.next_second(after)
+        while second is not None:
+            yield second
+            second = self.next_second(second)
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """The first fire strictly after the instant; None when there is none."""
+        second = self.next_second(second_of("instant", instant))
+        return None if second is None else datetime.fromtimestamp(second, UTC)
+
+    def after(self, instant: datetime) -> Iterator[datetime]:
+        """Every fire strictly after the instant, in order; ends when no fire is left."""
+        return map(instant_of, self.seconds_after(second_of("instant", instant)))
+
+    def dst_notes(self, start: datetime, end: datetime) -> list[Note]:
+        """What clock changes in [start, end) do to this cadence; nothing, unless it follows a wall clock."""
+        span_of(start, end)
+        return []
+
+
+def span_of(start: datetime, end: datetime) -> tuple[int, int]:
+    """The span in seconds, refused when it runs backwards or is too long to list."""
+    first, last = second_of("start", start), second_of("end", end)
+    if last < first:
+        raise InvalidInput("end", "lies before start")
+    if last - first > _LONGEST_SPAN:
+        raise InvalidInput("end", "lies more than 100 years after start", fix="ask for a shorter span")
+    return first, last
