@@ -25,6 +25,9 @@ INSERT INTO notes (id, body) SELECT id, body || :suffix
 -- name: get
 SELECT id, body FROM notes WHERE id = :id
 
+-- name: backend
+SELECT pg_backend_pid()
+
 -- name: count
 SELECT count(*) FROM notes
 
