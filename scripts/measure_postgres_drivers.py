@@ -154,10 +154,7 @@ async def main(url: str) -> None:
             await admin.execute("DELETE FROM driver_jobs WHERE id LIKE 'job%'")
             await admin.execute("VACUUM driver_jobs")
         ratios = [a[0] / p[0] for a, p in zip(figures["asyncpg"], figures["psycopg"], strict=True)]
-        row = {
-            name: [round(statistics.median(f[i] for f in found)) for i in (0, 1)]
-            for name, found in figures.items()
-        }
+        row = {name: [round(statistics.median(f[i] for f in found)) for i in (0, 1)] for name, found in figures.items()}
         print(
             f"{title:21} {row} ratio {statistics.median(ratios):.2f} ({min(ratios):.2f}..{max(ratios):.2f})",
             flush=True,

@@ -5,6 +5,7 @@ from typing import Protocol, TypeVar
 
 from duly.ports.clock import Clock
 from duly.ports.jobs import JobStore
+from duly.ports.order import OrderStore
 from duly.ports.pools import PoolStore
 from duly.ports.sessions import SessionStore
 from duly.ports.tickets import TicketStore
@@ -18,6 +19,8 @@ class Transaction(Protocol):
 
     @property
     def jobs(self) -> JobStore: ...
+    @property
+    def order(self) -> OrderStore: ...
     @property
     def pools(self) -> PoolStore: ...
     @property

@@ -1,6 +1,7 @@
 """Named SQL statements, read from `.sql` files: shared text once, a database overrides by the same name."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -9,8 +10,10 @@ from typing import Any, Literal
 Dialect = Literal["sqlite", "postgres"]
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$")
+_FRAGMENT = re.compile(r"^-- fragment: (\w+)\s*$")
 _COLUMNS = re.compile(r"^-- columns: (.+)$")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z]\w*)")
+_FRAGMENT_USE = re.compile(r"\{(\w+)\}")
 # Row locks exist on Postgres only: SQLite has one writer, and everything it reads stays true until commit.
 _LOCK = re.compile(r"\{lock(?::([a-z ]+))?\}")
 
@@ -32,32 +35,46 @@ class Statement:
 
 
 def load_statements(dialect: Dialect) -> dict[str, Statement]:
-    statements: dict[str, Statement] = {}
-    for folder in ("sql", f"{dialect}/sql"):
-        for file in _sql_files(files("duly.storage").joinpath(folder)):
-            statements |= parse_statements(file.read_text(encoding="utf-8"), dialect)
-    return statements
+    """Shared files first, then the database's own, which override statements and fragments by name."""
+    texts = [
+        file.read_text(encoding="utf-8")
+        for folder in ("sql", f"{dialect}/sql")
+        for file in _sql_files(files("duly.storage").joinpath(folder))
+    ]
+    return parse_statements(texts, dialect)
 
 
-def parse_statements(text: str, dialect: Dialect) -> dict[str, Statement]:
-    statements: dict[str, Statement] = {}
-    name, columns, body = "", (), list[str]()
-    for line in [*text.splitlines(), "-- name: end"]:
-        if heading := _NAME.match(line):
-            if name:
-                if name in statements:
-                    raise ValueError(f"two statements are named {name}")
-                statements[name] = _statement(name, columns, "\n".join(body).strip(), dialect)
-            name, columns, body = heading[1], (), []
+def parse_statements(texts: Iterable[str], dialect: Dialect) -> dict[str, Statement]:
+    sections = [section for text in texts for section in _sections(text)]
+    fragments = {section.name: section.body for section in sections if section.is_fragment}
+    return {section.name: _statement(section, fragments, dialect) for section in sections if not section.is_fragment}
+
+
+@dataclass(slots=True)
+class _Section:
+    name: str
+    is_fragment: bool
+    columns: tuple[str, ...] = ()
+    body: str = ""
+
+
+def _sections(text: str) -> list[_Section]:
+    sections: list[_Section] = []
+    for line in text.splitlines():
+        if heading := _NAME.match(line) or _FRAGMENT.match(line):
+            if any(section.name == heading[1] for section in sections):
+                raise ValueError(f"two statements of one file are named {heading[1]}")
+            sections.append(_Section(name=heading[1], is_fragment=line.startswith("-- fragment")))
         elif listed := _COLUMNS.match(line):
-            columns = tuple(listed[1].replace(",", " ").split())
-        elif not line.startswith("--"):
-            body.append(line)
-    return statements
+            sections[-1].columns = tuple(listed[1].replace(",", " ").split())
+        elif not line.startswith("--") and sections:
+            sections[-1].body += line + "\n"
+    return sections
 
 
-def _statement(name: str, columns: tuple[str, ...], text: str, dialect: Dialect) -> Statement:
-    text = _LOCK.sub(lambda lock: f"FOR {(lock[1] or 'update').upper()}" if dialect == "postgres" else "", text)
+def _statement(section: _Section, fragments: dict[str, str], dialect: Dialect) -> Statement:
+    text = _LOCK.sub(lambda lock: f"FOR {(lock[1] or 'update').upper()}" if dialect == "postgres" else "", section.body)
+    text = _FRAGMENT_USE.sub(lambda use: fragments[use[1]].strip(), text)
     parameters: list[str] = []
 
     def number(match: re.Match[str]) -> str:
@@ -66,8 +83,8 @@ def _statement(name: str, columns: tuple[str, ...], text: str, dialect: Dialect)
         mark = "?" if dialect == "sqlite" else "$"
         return f"{mark}{parameters.index(match[1]) + 1}"
 
-    sql = _PARAMETER.sub(number, text).rstrip(";")
-    return Statement(name=name, sql=sql, parameters=tuple(parameters), columns=columns)
+    sql = _PARAMETER.sub(number, text).strip().rstrip(";")
+    return Statement(name=section.name, sql=sql, parameters=tuple(parameters), columns=section.columns)
 
 
 def _sql_files(folder: Traversable) -> list[Traversable]:

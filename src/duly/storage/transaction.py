@@ -1,17 +1,21 @@
 """One transaction's stores, shared by both databases."""
 
 from duly.storage.executor import Executor
+from duly.storage.sql.claims import Claims, HotPath
 from duly.storage.sql.jobs import SqlJobs
+from duly.storage.sql.order import SqlOrder
 from duly.storage.sql.pools import SqlPools
 from duly.storage.sql.sessions import SqlSessions
 from duly.storage.sql.tickets import SqlTickets
 
 
 class SqlTransaction:
-    __slots__ = ("jobs", "pools", "sessions", "tickets")
+    __slots__ = ("jobs", "order", "pools", "sessions", "tickets")
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, hot: HotPath) -> None:
+        claims = Claims(executor, hot)
         self.jobs = SqlJobs(executor)
-        self.pools = SqlPools(executor)
-        self.sessions = SqlSessions(executor)
-        self.tickets = SqlTickets(executor)
+        self.order = SqlOrder(executor)
+        self.pools = SqlPools(executor, claims)
+        self.tickets = SqlTickets(executor, claims)
+        self.sessions = SqlSessions(executor, claims, self.tickets)

@@ -141,9 +141,7 @@ def test_a_swallowed_failure_cannot_pass_for_a_commit(fresh_postgres_url: str) -
 
 
 @pytest.mark.parametrize(("text", "fix"), [("a\x00b", "NUL"), ("a\ud800b", "surrogates")])
-def test_text_that_postgres_cannot_store_is_invalid_input(
-    fresh_postgres_url: str, text: str, fix: str
-) -> None:
+def test_text_that_postgres_cannot_store_is_invalid_input(fresh_postgres_url: str, text: str, fix: str) -> None:
     async def scenario() -> None:
         async with opened(fresh_postgres_url) as database:
             with pytest.raises(InvalidInput, match=fix):

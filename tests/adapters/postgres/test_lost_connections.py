@@ -50,9 +50,7 @@ def test_a_commit_whose_answer_is_lost_is_run_again_and_finds_itself(
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
-def test_a_single_statement_whose_answer_is_lost_is_run_again_as_a_rerun(
-    fresh_postgres_url: str, where: Where
-) -> None:
+def test_a_single_statement_whose_answer_is_lost_is_run_again_as_a_rerun(fresh_postgres_url: str, where: Where) -> None:
     reruns: list[bool] = []
 
     async def work(executor: PostgresExecutor) -> None:
@@ -233,9 +231,7 @@ def test_cancelling_a_caller_during_its_commit_discards_the_connection(fresh_pos
                 await caller
 
             assert await witness.fetchval("SELECT count(*) FROM notes") == 1
-            assert await listener.wait(limits().connect) == {"maybe"}, (
-                "it may have committed, so it is announced"
-            )
+            assert await listener.wait(limits().connect) == {"maybe"}, "it may have committed, so it is announced"
             proxy.answer_again()
             assert await database.read(lambda ex: ex.fetch("backend")) != before
 

@@ -78,9 +78,7 @@ def test_a_serialization_failure_is_run_again(fresh_postgres_url: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["40001", "40P01", "55P03", "25006"])
-def test_a_failure_that_does_not_pass_ends_in_unavailable_within_the_bound(
-    fresh_postgres_url: str, state: str
-) -> None:
+def test_a_failure_that_does_not_pass_ends_in_unavailable_within_the_bound(fresh_postgres_url: str, state: str) -> None:
     runs = 0
 
     async def work(executor: PostgresExecutor) -> None:

@@ -29,9 +29,7 @@ class Connection:
     def closed(self) -> bool:
         return bool(self.raw.is_closed())
 
-    async def fetch(
-        self, statement: Statement, values: tuple[Any, ...], phase: Phase
-    ) -> list[tuple[Any, ...]]:
+    async def fetch(self, statement: Statement, values: tuple[Any, ...], phase: Phase) -> list[tuple[Any, ...]]:
         # asyncpg's records unpack, index and compare as tuples do.
         rows: list[tuple[Any, ...]]
         try:

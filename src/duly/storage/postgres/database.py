@@ -44,9 +44,7 @@ class PostgresDatabase:
         limits = limits or Limits()
         if statements is None:
             statements = load_statements("postgres")
-        database = cls(
-            url, listen_url or url, limits, statements, pooled=pooled, ticks=ticks or SystemTicks()
-        )
+        database = cls(url, listen_url or url, limits, statements, pooled=pooled, ticks=ticks or SystemTicks())
         known = known_migrations() if migrations is None else migrations
         try:
             await database._start(known, migrating=migrating, listening=listening)
@@ -76,9 +74,7 @@ class PostgresDatabase:
         self._connections = Connections(url, limits, pooled=pooled)
         self.clock = PostgresClock(ask, ticks)
         self.wakeups = PostgresWakeups(connect_to_listen)
-        self._transactions = Transactions(
-            self._connections, statements, limits, self.wakeups.announce, pooled=pooled
-        )
+        self._transactions = Transactions(self._connections, statements, limits, self.wakeups.announce, pooled=pooled)
 
     async def transact(self, work: ExecutorWork[T], *, single: bool = False) -> T:
         self._refuse_other_loop()

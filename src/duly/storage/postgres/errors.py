@@ -60,9 +60,7 @@ def translated_at_connect(error: BaseException) -> BaseException:
     """Nothing was sent yet, so nothing is unknown; a wrong password does not get better by trying again."""
     match error:
         case ValueError():
-            return InvalidInput(
-                "url", f"is not a Postgres URL: {error}", fix="postgresql://user@host:5432/name"
-            )
+            return InvalidInput("url", f"is not a Postgres URL: {error}", fix="postgresql://user@host:5432/name")
         case asyncpg.PostgresConnectionError() | OSError() | asyncio.IncompleteReadError():
             return Interrupted(f"the database cannot be reached: {_said(error)}", connection_lost=True)
         case asyncpg.PostgresError() if error.sqlstate in _TAKES_NO_CONNECTIONS:
@@ -111,9 +109,7 @@ _TAKES_NO_CONNECTIONS = {
 def _answered(error: BaseException, *, unknown: bool) -> BaseException:
     state = getattr(error, "sqlstate", None)
     if state in _UNSTORABLE_TEXT:
-        return InvalidInput(
-            "text", "holds a character that Postgres cannot store", fix="remove NUL characters"
-        )
+        return InvalidInput("text", "holds a character that Postgres cannot store", fix="remove NUL characters")
     if state in _PASSING:
         return Interrupted(_said(error), connection_lost=False)
     if state in _HOPELESS:

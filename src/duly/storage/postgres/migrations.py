@@ -124,15 +124,11 @@ def load_migrations(folder: Traversable) -> tuple[Migration, ...]:
     migrations = tuple(_read(file) for file in sorted(found, key=lambda file: file.name))
     for expected, migration in enumerate(migrations, start=1):
         if migration.version != expected:
-            raise ValueError(
-                f"migration {migration.version:04}_{migration.name} stands where {expected:04} belongs"
-            )
+            raise ValueError(f"migration {migration.version:04}_{migration.name} stands where {expected:04} belongs")
     return migrations
 
 
-def pending_migrations(
-    known: Sequence[Migration], applied: Sequence[tuple[int, str]]
-) -> tuple[Migration, ...]:
+def pending_migrations(known: Sequence[Migration], applied: Sequence[tuple[int, str]]) -> tuple[Migration, ...]:
     """What is still to apply; refuses a database whose history is not a beginning of ours."""
     newest = max((version for version, _ in applied), default=0)
     if newest > len(known):

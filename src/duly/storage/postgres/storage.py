@@ -6,6 +6,7 @@ from typing import Self, TypeVar
 from duly.ports.storage import Work
 from duly.storage.postgres.clock import PostgresClock
 from duly.storage.postgres.database import PostgresDatabase
+from duly.storage.postgres.hot_path import PostgresHotPath
 from duly.storage.postgres.limits import Limits
 from duly.storage.postgres.migrations import Migration
 from duly.storage.postgres.wakeups import PostgresWakeups
@@ -13,6 +14,8 @@ from duly.storage.statements import Statement
 from duly.storage.transaction import SqlTransaction
 
 T = TypeVar("T")
+
+_HOT_PATH = PostgresHotPath()
 
 
 class PostgresStorage:
@@ -61,10 +64,10 @@ class PostgresStorage:
         return self._database.wakeups
 
     async def transact(self, work: Work[T], *, single: bool = False) -> T:
-        return await self._database.transact(lambda executor: work(SqlTransaction(executor)), single=single)
+        return await self._database.transact(lambda executor: work(SqlTransaction(executor, _HOT_PATH)), single=single)
 
     async def read(self, work: Work[T]) -> T:
-        return await self._database.read(lambda executor: work(SqlTransaction(executor)))
+        return await self._database.read(lambda executor: work(SqlTransaction(executor, _HOT_PATH)))
 
     async def close(self) -> None:
         await self._database.close()

@@ -55,9 +55,7 @@ class PostgresListener:
 class PostgresWakeups:
     """Bound to the event loop it was made on."""
 
-    def __init__(
-        self, connect: Callable[[], Awaitable[asyncpg.Connection]], *, ticks: Ticks | None = None
-    ) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], *, ticks: Ticks | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._connect = connect
         self._ticks = ticks or SystemTicks()
@@ -158,9 +156,7 @@ class PostgresWakeups:
             return
         topics, self._unsent = self._unsent, set()
         try:
-            await connection.fetchval(
-                "SELECT pg_notify($1, $2)", _CHANNEL, packed(topics), timeout=_ANSWER_SECONDS
-            )
+            await connection.fetchval("SELECT pg_notify($1, $2)", _CHANNEL, packed(topics), timeout=_ANSWER_SECONDS)
         except BaseException:
             self._unsent |= topics
             raise

@@ -1,0 +1,106 @@
+"""What callers do with jobs: put them, look at them, withdraw them, forget old ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from duly.application.gathering import Gathering
+from duly.application.places import Places
+from duly.domain.ids import JobId, PoolName
+from duly.domain.instants import Instant
+from duly.domain.jobs import FinishedJob, Job, NewJob, Put, PutOutcome, UnknownJob, job_from
+from duly.domain.texts import text_of, whole_number_of
+from duly.ports.dice import Dice
+from duly.ports.storage import Storage, Transaction
+
+STAGE_BATCH = 500
+PRUNE_BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    storage: Storage
+    dice: Dice
+    _places: Places = field(default_factory=Places)
+    _gathering: Gathering = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_gathering", Gathering(self.storage))
+
+    async def put(self, new: NewJob) -> Put:
+        """Durable when it returns. Callers that come while another put commits share the next commit."""
+        job = self._job(new)
+        if not job.resources and await self._gathering.put(job):
+            return Put(job.id, PutOutcome.CREATED)
+        (put,) = await self._put([job])
+        return put
+
+    async def put_many(self, news: Sequence[NewJob]) -> list[Put]:
+        """All of them or none, in one transaction, in the order given."""
+        return await self._put([self._job(new) for new in news]) if news else []
+
+    async def _put(self, jobs: Sequence[Job]) -> list[Put]:
+        async def work(tx: Transaction) -> list[Put]:
+            return await tx.jobs.put(jobs)
+
+        return await self.storage.transact(work)
+
+    def _job(self, new: NewJob) -> Job:
+        now = self.storage.clock.now()
+        job = job_from(new, job_id=JobId(self.dice.new_id("job")), now=now)
+        return replace(job, position=self._places.take(now))
+
+    async def get(self, job_id: JobId) -> Job | FinishedJob:
+        async def work(tx: Transaction) -> Job | FinishedJob | None:
+            return await tx.jobs.get(job_id)
+
+        job = await self.storage.read(work)
+        if job is None:
+            raise UnknownJob(job_id)
+        return job
+
+    async def chain(self, job_id: JobId) -> list[Job | FinishedJob]:
+        """The attempts of a job, first to last, named by any of them."""
+
+        async def work(tx: Transaction) -> list[Job | FinishedJob]:
+            return await tx.jobs.chain(job_id)
+
+        return await self.storage.read(work)
+
+    async def upcoming(self, pool: PoolName, *, most: int = 100) -> list[Job]:
+        """What is ready in a pool, in the order in which it will run."""
+        whole_number_of(most, field="most", least=1, most=10_000)
+
+        async def work(tx: Transaction) -> list[Job]:
+            return await tx.jobs.upcoming(pool, most)
+
+        return await self.storage.read(work)
+
+    async def cancel(self, job_id: JobId, *, reason: str) -> bool:
+        """Ends a job that nobody has claimed (True), or asks the worker that has it to stop (False)."""
+        text_of(reason, field="reason", longest=1_000)
+        now = self.storage.clock.now()
+
+        async def work(tx: Transaction) -> bool:
+            return await tx.jobs.cancel(job_id, reason=reason, now=now)
+
+        return await self.storage.transact(work)
+
+    async def stage(self) -> Instant | None:
+        """Makes due jobs ready; answers when the next one is due, which may be now."""
+        now = self.storage.clock.now()
+
+        async def work(tx: Transaction) -> Instant | None:
+            return await tx.jobs.stage(now, STAGE_BATCH)
+
+        return await self.storage.transact(work)
+
+    async def prune(self, *, before: Instant) -> int:
+        """Forgets jobs that ended before an instant, a few in each transaction; answers how many."""
+        pruned = 0
+
+        async def work(tx: Transaction) -> int:
+            return await tx.jobs.prune(before, PRUNE_BATCH)
+
+        while count := await self.storage.transact(work):
+            pruned += count
+        return pruned

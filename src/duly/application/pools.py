@@ -1,0 +1,62 @@
+"""What owners do with pools: define limits, pause, drain, open."""
+
+from dataclasses import dataclass, replace
+
+from duly.domain.ids import PoolName
+from duly.domain.pools import Pool, PoolMode, UnknownPool
+from duly.ports.storage import Storage, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    storage: Storage
+
+    async def define(self, pool: Pool) -> Pool:
+        """Creates a pool or changes its settings; what is used of it stays."""
+
+        async def work(tx: Transaction) -> Pool:
+            await tx.pools.save(pool)
+            return pool
+
+        return await self.storage.transact(work)
+
+    async def get(self, name: PoolName) -> Pool:
+        return await self.storage.read(lambda tx: _found(tx, name))
+
+    async def all(self) -> list[Pool]:
+        async def work(tx: Transaction) -> list[Pool]:
+            return await tx.pools.all()
+
+        return await self.storage.read(work)
+
+    async def pause(self, name: PoolName) -> Pool:
+        """Takes new jobs, starts none; what runs goes on."""
+        return await self._set_mode(name, PoolMode.PAUSED)
+
+    async def drain(self, name: PoolName) -> Pool:
+        """Takes no new jobs, runs those it has."""
+        return await self._set_mode(name, PoolMode.DRAINING)
+
+    async def open(self, name: PoolName) -> Pool:
+        return await self._set_mode(name, PoolMode.OPEN)
+
+    async def remove(self, name: PoolName) -> None:
+        async def work(tx: Transaction) -> None:
+            await tx.pools.remove(name)
+
+        await self.storage.transact(work)
+
+    async def _set_mode(self, name: PoolName, mode: PoolMode) -> Pool:
+        async def work(tx: Transaction) -> Pool:
+            pool = replace(await _found(tx, name), mode=mode)
+            await tx.pools.save(pool)
+            return pool
+
+        return await self.storage.transact(work)
+
+
+async def _found(tx: Transaction, name: PoolName) -> Pool:
+    pool = await tx.pools.get(name)
+    if pool is None:
+        raise UnknownPool(name)
+    return pool

@@ -1,0 +1,148 @@
+"""What worker processes do: hold a session, exchange ended runs for new jobs, take over from the dead."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from duly.domain.ids import JobId, PoolName, SessionId, Token
+from duly.domain.instants import Micros
+from duly.domain.jobs import JobState, JobStatus
+from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Rescue, Session, Wanted
+from duly.ports.dice import Dice
+from duly.ports.storage import Storage, Transaction
+
+RESCUE_BATCH = 500
+_MOST_SESSIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    storage: Storage
+    dice: Dice
+
+    async def open(self, *, name: str, capacity: int = 1, lease: Micros = LEASE) -> Session:
+        session = Session(id=SessionId(self.dice.new_id("ses")), name=name, capacity=capacity, lease=lease)
+        clock = self.storage.clock
+        era, lease_now, now = clock.era, clock.lease_now(), clock.now()
+
+        async def work(tx: Transaction) -> Session:
+            await tx.sessions.open(session, era=era, lease_now=lease_now, now=now)
+            return session
+
+        return await self.storage.transact(work)
+
+    async def beat(self, session: SessionId) -> Beat:
+        """Renews the lease, or raises SessionLost."""
+        clock = self.storage.clock
+        era, lease_now, now = clock.era, clock.lease_now(), clock.now()
+
+        async def work(tx: Transaction) -> Beat:
+            return await tx.sessions.beat(session, era=era, lease_now=lease_now, now=now)
+
+        return await self.storage.transact(work)
+
+    async def exchange(
+        self,
+        session: SessionId,
+        *,
+        token: Token,
+        reports: Sequence[Report] = (),
+        starting: Sequence[ClaimedJob] = (),
+        wanted: Mapping[PoolName, Wanted],
+        again: bool = False,
+    ) -> Exchange:
+        """Records the runs that ended and hands out the next jobs, in one commit.
+
+        `token` is fresh for each exchange of the session; repeat it, with `again`, only when an answer was lost.
+        """
+        if not (reports or starting or again or any(want.prefetch for want in wanted.values())):
+            return await self._claim(session, token, wanted)
+        now = self.storage.clock.now()
+        reports = [self._with_retry(report) for report in reports]
+
+        async def work(tx: Transaction) -> Exchange:
+            return await tx.sessions.exchange(session, reports, starting, wanted, token=token, now=now, again=again)
+
+        return await self.storage.transact(work)
+
+    async def _claim(self, session: SessionId, token: Token, wanted: Mapping[PoolName, Wanted]) -> Exchange:
+        """With nothing to report, a claim is one statement; jobs that need extra resources take a second look."""
+        now = self.storage.clock.now()
+        counts = {pool: want.start for pool, want in wanted.items()}
+
+        async def claim(tx: Transaction) -> Sequence[ClaimedJob]:
+            return await tx.sessions.claim(session, counts, token=token, now=now)
+
+        claimed = await self.storage.transact(claim, single=True)
+        started = [job for job in claimed if job.state == JobState.RUNNING]
+        needing = [job for job in claimed if job.state == JobState.CLAIMED]
+        if not needing:
+            return Exchange(started=started)
+
+        async def start(tx: Transaction) -> Exchange:
+            return await tx.sessions.exchange(session, (), needing, {}, token=token, now=now)
+
+        rest = await self.storage.transact(start)
+        return Exchange(started=[*started, *rest.started], held=rest.held)
+
+    def _with_retry(self, report: Report) -> Report:
+        if report.retry_id is not None or report.ending.status is not JobStatus.FAILED:
+            return report
+        retry_id = JobId(self.dice.new_id("job"))
+        return report._replace(retry_id=retry_id, fraction=self.dice.fraction())
+
+    async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob]) -> None:
+        """Returns claims whose handlers were never entered to their places in the order."""
+
+        async def work(tx: Transaction) -> None:
+            await tx.sessions.give_back(session, jobs)
+
+        await self.storage.transact(work)
+
+    async def revoke(self, job_id: JobId, *, reason: str) -> bool:
+        """Ends a running job as cancelled and voids its token, whatever its worker goes on doing."""
+        now = self.storage.clock.now()
+
+        async def work(tx: Transaction) -> bool:
+            return await tx.sessions.revoke(job_id, reason=reason, now=now)
+
+        return await self.storage.transact(work)
+
+    async def rescue_expired(self) -> list[Rescue]:
+        """Takes over the work of sessions whose lease ran out."""
+        rescues: list[Rescue] = []
+        while rescue := await self._rescue_one():
+            rescues.append(rescue)
+        if rescues:
+            await self.storage.transact(_recount)
+        return rescues
+
+    async def _rescue_one(self) -> Rescue | None:
+        """One batch of one dead session: its row stays locked until commit, so that one rescuer has it."""
+        clock = self.storage.clock
+        era, lease_now, now = clock.era, clock.lease_now(), clock.now()
+        retries = self._retries()
+
+        async def work(tx: Transaction) -> Rescue | None:
+            for session in await tx.sessions.expired(era=era, lease_now=lease_now, most=1):
+                return await tx.sessions.rescue(session, retries, now=now)
+            return None
+
+        return await self.storage.transact(work)
+
+    async def close(self, session: SessionId) -> None:
+        """Ends a session of one's own; whatever it still holds is treated as after a crash, at once."""
+        now = self.storage.clock.now()
+        retries = self._retries()
+
+        async def work(tx: Transaction) -> Rescue:
+            return await tx.sessions.rescue(session, retries, now=now)
+
+        while not (await self.storage.transact(work)).ended:
+            retries = self._retries()
+
+    def _retries(self) -> list[tuple[JobId, float]]:
+        return [(JobId(self.dice.new_id("job")), self.dice.fraction()) for _ in range(RESCUE_BATCH)]
+
+
+async def _recount(tx: Transaction) -> None:
+    await tx.sessions.recount()

@@ -1,0 +1,98 @@
+"""Joins ports and adapters: the only place that names a database, a clock or a pair of dice."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from duly.application.jobs import Jobs
+from duly.application.order import Order
+from duly.application.pools import Pools
+from duly.application.sessions import Sessions
+from duly.application.tickets import Tickets
+from duly.domain.errors import InvalidInput
+from duly.domain.ids import PoolName
+from duly.ports.dice import Dice
+from duly.ports.storage import Storage
+from duly.settings import Settings
+from duly.system.dice import SystemDice
+from duly.worker.handlers import Handler
+from duly.worker.pulse import ThreadPulse
+from duly.worker.worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The durable queue on one store: a use case per method, a noun per attribute."""
+
+    settings: Settings
+    storage: Storage
+    dice: Dice
+    jobs: Jobs
+    order: Order
+    pools: Pools
+    sessions: Sessions
+    tickets: Tickets
+
+    @classmethod
+    async def open(cls, settings: Settings) -> Self:
+        return cls.on(await open_storage(settings), SystemDice(), settings)
+
+    @classmethod
+    def on(cls, storage: Storage, dice: Dice, settings: Settings) -> Self:
+        return cls(
+            settings=settings,
+            storage=storage,
+            dice=dice,
+            jobs=Jobs(storage, dice),
+            order=Order(storage),
+            pools=Pools(storage),
+            sessions=Sessions(storage, dice),
+            tickets=Tickets(storage, dice),
+        )
+
+    def worker(
+        self,
+        *,
+        handlers: Mapping[str, Handler],
+        pools: Mapping[PoolName, int],
+        name: str,
+        prefetch: Mapping[PoolName, int] | None = None,
+    ) -> Worker:
+        """A worker whose heart beats in a thread with a connection of its own."""
+        return Worker(
+            jobs=self.jobs,
+            sessions=self.sessions,
+            handlers=handlers,
+            pools=pools,
+            prefetch=prefetch,
+            name=name,
+            lease=self.settings.lease,
+            pulse=lambda: ThreadPulse(_storage_opener(self.settings), self.dice),
+        )
+
+    async def close(self) -> None:
+        await self.storage.close()
+
+
+async def open_storage(settings: Settings) -> Storage:
+    """Drivers are imported where they are chosen: SQLite users need no Postgres driver."""
+    url = settings.database_url
+    if url.startswith(("postgresql://", "postgres://")):
+        try:
+            from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
+        except ImportError as missing:
+            raise InvalidInput(
+                "DULY_DATABASE_URL", "names a Postgres database", fix="pip install 'duly[postgres]'"
+            ) from missing
+        return await PostgresStorage.open(url, listen_url=settings.listen_url)
+    if "://" in url and not url.startswith("sqlite:///"):
+        raise InvalidInput(
+            "DULY_DATABASE_URL", f"{url.split('://')[0]!r} is no store of Duly", fix="use a path or postgresql://…"
+        )
+    from duly.storage.sqlite.storage import SqliteStorage  # noqa: PLC0415
+
+    return await SqliteStorage.open(url.removeprefix("sqlite:///"))
+
+
+def _storage_opener(settings: Settings) -> Callable[[], Awaitable[Storage]]:
+    return lambda: open_storage(settings)

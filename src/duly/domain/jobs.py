@@ -1,0 +1,256 @@
+"""A job: one unit of work, a snapshot of what was asked, run once; a retry is another job."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from duly.domain.errors import Conflict, InvalidInput, NotFound
+from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, Token
+from duly.domain.instants import Instant
+from duly.domain.payloads import EMPTY, Payload, payload_of
+from duly.domain.pools import DEFAULT_POOL
+from duly.domain.retries import RetryPolicy
+from duly.domain.texts import name_of, text_of, whole_number_of
+
+HIGHEST_PRIORITY = 32_767
+MOST_RESOURCES = 8
+
+
+class JobState(StrEnum):
+    """Where a live job stands. A finished job has a JobStatus instead."""
+
+    SCHEDULED = "scheduled"  # its time has not come; not in its lane yet
+    WAITING = "waiting"  # due, behind another job of its lane
+    READY = "ready"  # due and head of its lane: has its place in the pool's order
+    PARKED = "parked"  # head of its lane, but an extra resource it needs is full
+    BACKOFF = "backoff"  # a retry whose time has not come; keeps the lane its chain holds
+    CLAIMED = "claimed"  # a session has it and has not entered its handler
+    RUNNING = "running"  # its handler may have been entered
+
+
+# At most one job of a lane is in these states, and if the lane has any due job, exactly one is.
+HEAD_STATES = frozenset({JobState.READY, JobState.PARKED, JobState.BACKOFF, JobState.CLAIMED, JobState.RUNNING})
+LOCKED_STATES = frozenset({JobState.CLAIMED, JobState.RUNNING})
+
+
+class JobStatus(StrEnum):
+    """The one vocabulary shown outside: the first two while a job lives, the others when it has ended."""
+
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+    CANCELLED = "CANCELLED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """What a caller asks for. Everything that may be wrong with it is refused here, before any transaction."""
+
+    kind: str
+    params: Mapping[str, Any] | None = None
+    key: JobKey | None = None
+    lane: Lane | None = None
+    pool: PoolName = DEFAULT_POOL
+    resources: tuple[PoolName, ...] = ()
+    priority: int = 0
+    run_at: Instant | None = None
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeout_ms: int | None = None
+    payload: Payload = field(default=EMPTY, init=False)
+
+    def __post_init__(self) -> None:
+        name_of(self.kind, field="kind")
+        name_of(self.pool, field="pool")
+        for name, value in (("key", self.key), ("lane", self.lane)):
+            if value is not None:
+                text_of(value, field=name)
+        whole_number_of(self.priority, field="priority", least=-HIGHEST_PRIORITY, most=HIGHEST_PRIORITY)
+        if self.run_at is not None:
+            whole_number_of(self.run_at, field="run_at", least=0, most=253_402_300_799_000_000)
+        if self.timeout_ms is not None:
+            whole_number_of(self.timeout_ms, field="timeout_ms", least=1, most=30 * 86_400_000)
+        object.__setattr__(self, "resources", self._checked_resources())
+        object.__setattr__(self, "payload", payload_of(self.params, field="params"))
+
+    def _checked_resources(self) -> tuple[PoolName, ...]:
+        """Sorted, because resources are taken in name order; the pool itself is not an extra one."""
+        names = {PoolName(name_of(name, field="resources")) for name in self.resources} - {self.pool}
+        if len(names) > MOST_RESOURCES:
+            raise InvalidInput("resources", f"names {len(names)} pools", fix=f"use at most {MOST_RESOURCES}")
+        return tuple(sorted(names))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A live job as the store has it. Its order within the pool is (rank, position, created_at, id)."""
+
+    id: JobId
+    kind: str
+    payload: Payload = EMPTY
+    key: JobKey | None = None
+    lane: Lane | None = None
+    pool: PoolName = DEFAULT_POOL
+    resources: tuple[PoolName, ...] = ()
+    priority: int = 0
+    rank: int = 0
+    position: int = 0
+    run_at: Instant
+    created_at: Instant
+    state: JobState = JobState.READY
+    attempt: int = 1
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeout_ms: int | None = None
+    retry_of: JobId | None = None
+    chain: JobId
+    session: SessionId | None = None
+    token: Token | None = None
+    started_at: Instant | None = None
+    cancel_reason: str | None = None
+
+    @property
+    def order(self) -> tuple[int, int, int, str]:
+        return (self.rank, self.position, self.created_at, self.id)
+
+    @property
+    def is_locked(self) -> bool:
+        return self.state in LOCKED_STATES
+
+    def next_attempt(self, *, new_id: JobId, now: Instant, fraction: float) -> "Job | None":
+        """The job that tries again after this one failed, or None when the attempts are used up.
+
+        It keeps key, lane, pool and place of its chain, and holds the lane while it waits.
+        """
+        if self.attempt >= self.retry.max_attempts:
+            return None
+        return replace(
+            self,
+            id=new_id,
+            attempt=self.attempt + 1,
+            retry_of=self.id,
+            run_at=Instant(now + self.retry.wait_after(self.attempt, fraction=fraction)),
+            created_at=now,
+            state=JobState.BACKOFF,
+            session=None,
+            token=None,
+            started_at=None,
+            cancel_reason=None,
+        )
+
+
+def job_from(new: NewJob, *, job_id: JobId, now: Instant) -> Job:
+    """The snapshot that is stored: what was asked, who it is, and when it came."""
+    return Job(
+        id=job_id,
+        kind=new.kind,
+        payload=new.payload,
+        key=new.key,
+        lane=new.lane,
+        pool=new.pool,
+        resources=new.resources,
+        priority=new.priority,
+        position=now,
+        run_at=now if new.run_at is None else new.run_at,
+        created_at=now,
+        retry=new.retry,
+        timeout_ms=new.timeout_ms,
+        chain=job_id,
+    )
+
+
+class PutOutcome(StrEnum):
+    CREATED = "created"
+    REPLACED = "replaced"  # an unlocked job had this key: it now asks for what the newer one asked
+    LEFT = "left"  # a locked job has this key: it was left alone, and nothing was added
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """`job_id` is the job that stands for what was put: its end is the end of this request."""
+
+    job_id: JobId
+    outcome: PutOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ended, as its worker says."""
+
+    status: JobStatus
+    error: str | None = None
+    exit_code: int | None = None
+    result: Payload | None = None
+    retryable: bool = True
+
+    def __post_init__(self) -> None:
+        if self.status in (JobStatus.QUEUED, JobStatus.RUNNING):
+            raise InvalidInput(
+                "status", f"{self.status} is no ending", fix="use COMPLETED, FAILED, SKIPPED or CANCELLED"
+            )
+
+
+COMPLETED = Ending(status=JobStatus.COMPLETED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedJob:
+    """A job that has ended: the snapshot, and how it ended."""
+
+    id: JobId
+    kind: str
+    payload: Payload
+    key: JobKey | None
+    lane: Lane | None
+    pool: PoolName
+    priority: int
+    run_at: Instant
+    created_at: Instant
+    attempt: int
+    max_attempts: int
+    retry_of: JobId | None
+    chain: JobId
+    status: JobStatus
+    error: str | None
+    exit_code: int | None
+    result: Payload | None
+    started_at: Instant | None
+    finished_at: Instant
+
+
+class UnknownJob(NotFound):
+    code = "unknown_job"
+
+    def __init__(self, job_id: JobId) -> None:
+        super().__init__(f"there is no job {job_id}")
+        self.job_id = job_id
+
+
+class JobAlreadyFinished(Conflict):
+    code = "job_already_finished"
+
+    def __init__(self, job_id: JobId) -> None:
+        super().__init__(f"job {job_id} has already ended")
+        self.job_id = job_id
+
+
+class JobLocked(Conflict):
+    """A job that a worker has in hand keeps its params and its place."""
+
+    code = "job_locked"
+
+    def __init__(self, job_id: JobId) -> None:
+        super().__init__(f"job {job_id} is claimed or running, so its params and its place are fixed")
+        self.job_id = job_id
+
+
+class JobsApart(Conflict):
+    """Places can only be compared within one pool."""
+
+    code = "jobs_apart"
+
+    def __init__(self, job_id: JobId, other: JobId) -> None:
+        super().__init__(f"jobs {job_id} and {other} are in different pools, so neither is before the other")
+        self.job_id = job_id
+        self.other = other

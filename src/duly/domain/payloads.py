@@ -1,0 +1,91 @@
+"""JSON that users hand in: checked once, stored as canonical text, the same on every database."""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any, NewType
+
+from duly.domain.errors import InvalidInput
+
+Payload = NewType("Payload", str)
+
+DEEPEST = 64
+LARGEST_BYTES = 1_048_576
+EMPTY = Payload("{}")
+
+_INT64 = 2**63
+
+
+def payload_of(value: object, *, field: str) -> Payload:
+    """Canonical text of a JSON object; anything JSON or a database would change or refuse is refused here."""
+    if value is None:
+        return EMPTY
+    if not isinstance(value, dict):
+        raise InvalidInput(field, f"is a {type(value).__name__}, not a mapping", fix="pass a dict of named values")
+    return json_of(value, field=field)
+
+
+def json_of(value: object, *, field: str) -> Payload:
+    """Canonical text of any JSON value."""
+    for pointer, item in _walk(value, field):
+        _check(pointer, item)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    size = len(text.encode())
+    if size > LARGEST_BYTES:
+        raise InvalidInput(
+            field, f"is {size} bytes as JSON", fix=f"keep it under {LARGEST_BYTES}, pass a reference instead"
+        )
+    return Payload(text)
+
+
+def value_of(payload: Payload) -> Any:
+    return json.loads(payload)
+
+
+def _walk(root: object, field: str) -> Iterator[tuple[str, object]]:
+    """Every value below `root`, without recursion: depth is the caller's to choose and ours to refuse."""
+    pending: list[tuple[str, object, int]] = [(field, root, 1)]
+    while pending:
+        pointer, value, depth = pending.pop()
+        yield pointer, value
+        if not isinstance(value, (dict, list, tuple)):
+            continue
+        if depth > DEEPEST:
+            raise InvalidInput(field, f"is nested deeper than {DEEPEST} levels", fix="flatten it")
+        if isinstance(value, dict):
+            for name, item in value.items():
+                _check_name(pointer, name)
+                pending.append((f"{pointer}.{name}", item, depth + 1))
+        else:
+            pending.extend((f"{pointer}[{index}]", item, depth + 1) for index, item in enumerate(value))
+
+
+def _check_name(pointer: str, name: object) -> None:
+    if not isinstance(name, str):
+        raise InvalidInput(pointer, f"has the name {name!r:.40}, which is not text", fix="JSON names are strings")
+    _check_text(f"{pointer}, a name in it", name)
+
+
+def _check(pointer: str, value: object) -> None:
+    match value:
+        case None | bool() | dict() | list() | tuple():
+            return
+        case str():
+            _check_text(pointer, value)
+        case int():
+            if not -_INT64 <= value < _INT64:
+                raise InvalidInput(pointer, "is an integer beyond 64 bits", fix="pass it as a string")
+        case float():
+            if not math.isfinite(value):
+                raise InvalidInput(pointer, f"is {value}, which JSON cannot say", fix="use null or a string")
+        case _:
+            raise InvalidInput(pointer, f"is a {type(value).__name__}, which JSON cannot say", fix="convert it first")
+
+
+def _check_text(pointer: str, text: str) -> None:
+    if "\0" in text:
+        raise InvalidInput(pointer, "holds a NUL character", position=text.index("\0"))
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(pointer, "holds half a surrogate pair", position=error.start) from None

@@ -1,0 +1,35 @@
+"""Jobs as a store keeps them, in one transaction."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from duly.domain.ids import JobId, PoolName
+from duly.domain.instants import Instant
+from duly.domain.jobs import FinishedJob, Job, Put
+
+
+class JobStore(Protocol):
+    """Keeps the lane law: if a lane has a due job, exactly one job of it is head, and it is the best unclaimed one."""
+
+    async def put_if_free(self, jobs: Sequence[Job]) -> set[str]:
+        """Adds, in one statement, jobs whose keys and lanes are free and whose pools are open; answers their ids."""
+
+    async def put(self, jobs: Sequence[Job]) -> list[Put]:
+        """Adds each job, or replaces the unlocked job that has its key, or leaves the locked one alone."""
+
+    async def get(self, job_id: JobId) -> Job | FinishedJob | None: ...
+
+    async def chain(self, job_id: JobId) -> list[Job | FinishedJob]:
+        """The attempts of a job, first to last, named by any of them."""
+
+    async def upcoming(self, pool: PoolName, most: int) -> list[Job]:
+        """What is ready in a pool, in the order in which it will run."""
+
+    async def cancel(self, job_id: JobId, *, reason: str, now: Instant) -> bool:
+        """Ends a job that nobody has claimed (True), or asks the worker that has it to stop (False)."""
+
+    async def stage(self, now: Instant, most: int) -> Instant | None:
+        """Makes due jobs ready, in their lanes; answers when the next one is due, which may be now."""
+
+    async def prune(self, before: Instant, most: int) -> int:
+        """Forgets jobs that ended before an instant, oldest first; answers how many."""

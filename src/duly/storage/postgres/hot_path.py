@@ -1,0 +1,31 @@
+"""Ending and claiming on Postgres: one statement each, because every statement is a round trip."""
+
+from collections.abc import Iterable, Sequence
+
+from duly.domain.ids import SessionId
+from duly.domain.instants import Instant
+from duly.domain.sessions import ClaimedJob, SessionLost
+from duly.storage.executor import Executor, Row
+from duly.storage.sql.claims import ClaimOrder
+
+
+class PostgresHotPath:
+    async def lock_pools(self, x: Executor, names: Iterable[str]) -> None:
+        await x.each("lock_pools", [(name,) for name in names])
+
+    async def finish(self, x: Executor, session: SessionId, reports: Sequence[Row], now: Instant) -> Sequence[Row]:
+        return await x.each("finish", reports, session=session, now=now)
+
+    async def claim(self, x: Executor, order: ClaimOrder, wanted: Sequence[tuple[str, int]]) -> Sequence[ClaimedJob]:
+        rows = await x.each(
+            "claim",
+            wanted,
+            session=order.session,
+            token=order.token,
+            now=order.now,
+            state=order.state.value,
+            ended=order.ended,
+        )
+        if not rows:
+            raise SessionLost(order.session)
+        return [ClaimedJob._make(row) for row in rows if row[0] is not None]

@@ -1,0 +1,226 @@
+"""Claims in SQL: the exchange that ends the last runs and hands out the next jobs."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from duly.domain.ids import JobId, PoolName, SessionId, Token
+from duly.domain.instants import Instant
+from duly.domain.jobs import Job, JobState, JobStatus
+from duly.domain.sessions import ClaimedJob, Exchange, Report, Wanted
+from duly.storage.executor import Executor, Row
+from duly.storage.sql.lanes import Lanes
+from duly.storage.sql.rows import job_from_row, job_row, pool_from_row, resource_names
+from duly.storage.sql.topics import DUE, pool_topic
+
+_MOST_ROUNDS = 10
+
+
+class HotPath(Protocol):
+    """The two steps whose shape differs: Postgres takes one statement where SQLite takes several cheap ones."""
+
+    async def lock_pools(self, x: Executor, names: Iterable[str]) -> None: ...
+
+    async def finish(self, x: Executor, session: SessionId, reports: Sequence[Row], now: Instant) -> Sequence[Row]:
+        """Ends the runs whose claims are still good; answers (id, lane, pool, resources) of each."""
+
+    async def claim(self, x: Executor, order: "ClaimOrder", wanted: Sequence[tuple[str, int]]) -> Sequence[ClaimedJob]:
+        """Takes the next jobs, counts them in pools and session, or raises SessionLost."""
+
+
+@dataclass(slots=True)
+class ClaimOrder:
+    """Under whose name jobs are claimed, to be started or held, and how many executors have just become free."""
+
+    session: SessionId
+    token: Token
+    now: Instant
+    ended: int = 0
+    state: JobState = JobState.RUNNING
+
+
+class Claims:
+    __slots__ = ("_hot", "_lanes", "_x")
+
+    def __init__(self, executor: Executor, hot: HotPath) -> None:
+        self._x = executor
+        self._hot = hot
+        self._lanes = Lanes(executor)
+
+    async def claim(self, order: ClaimOrder, wanted: Mapping[PoolName, int]) -> list[ClaimedJob]:
+        """In one statement; a job that needs extra resources is held, not started."""
+        claimed = await self._hot.claim(self._x, order, [(pool, count) for pool, count in wanted.items() if count])
+        return sorted(claimed, key=_place)
+
+    async def exchange(
+        self,
+        order: ClaimOrder,
+        reports: Sequence[Report],
+        starting: Sequence[ClaimedJob],
+        wanted: Mapping[PoolName, Wanted],
+        *,
+        again: bool,
+    ) -> Exchange:
+        await self._lock_pools(reports, starting, wanted)
+        ended, stale = await self.finish(order.session, reports, order.now)
+        order.ended = ended
+        earlier = await self._claimed_before(order) if again or self._x.rerun else []
+        started = [job for job in earlier if job.state == JobState.RUNNING]
+        held = [job for job in earlier if job.state == JobState.CLAIMED]
+        if starting:
+            started += await self._start(order, starting)
+        if earlier:
+            await self._rest(order)
+        else:
+            await self._claim_in_turn(order, wanted, started, held)
+        return Exchange(started=started, held=held, stale=stale)
+
+    async def finish(self, session: SessionId, reports: Sequence[Report], now: Instant) -> tuple[int, list[JobId]]:
+        """Ends runs and starts what follows from that; answers how many ended, and whose claim was lost."""
+        if not reports:
+            return 0, []
+        retries = await self._next_attempts(session, reports, now)
+        rows = [
+            (
+                r.job.id,
+                r.job.token,
+                r.ending.status.value,
+                r.ending.error,
+                r.ending.exit_code,
+                r.ending.result,
+            )
+            for r in reports
+        ]
+        done = await self._hot.finish(self._x, session, rows, now)
+        ids = {row[0] for row in done}
+        await self._follow(done, [retry for job_id, retry in retries.items() if job_id in ids])
+        return len(done), await self._stale(session, [r for r in reports if r.job.id not in ids])
+
+    async def _next_attempts(self, session: SessionId, reports: Sequence[Report], now: Instant) -> dict[JobId, Job]:
+        failed = {r.job.id: r for r in reports if r.retry_id and r.ending.status is JobStatus.FAILED}
+        rows = await self._x.each("jobs_held", [(r.job.id, r.job.token) for r in failed.values()], session=session)
+        attempts: dict[JobId, Job] = {}
+        for job in map(job_from_row, rows):
+            report = failed[job.id]
+            if report.retry_id is None or job.cancel_reason is not None or not report.ending.retryable:
+                continue
+            retry = job.next_attempt(new_id=report.retry_id, now=now, fraction=report.fraction)
+            if retry is not None:
+                attempts[job.id] = retry
+        return attempts
+
+    async def _follow(self, done: Sequence[Row], retries: Sequence[Job]) -> None:
+        """Retries take the lanes of their chains; other lanes get their next head; places become free."""
+        if retries:
+            added = await self._x.each("insert_jobs", [job_row(job, JobState.BACKOFF) for job in retries])
+            if len(added) != len(retries):
+                raise RuntimeError("a retry could not take its chain's place")
+            self._x.wake(DUE)
+        lanes = {lane for _, lane, _, _ in done if lane} - {job.lane for job in retries}
+        await self._lanes.leave(lanes)
+        await self.release(Counter(name for _, _, pool, more in done for name in (pool, *resource_names(more))))
+
+    async def release(self, freed: Counter[PoolName]) -> None:
+        """Gives places back, to parked jobs and to whoever waits for a full pool."""
+        rows = await self._x.each("release_slots", sorted(freed.items()))
+        for name, was_full, _ in rows:
+            if was_full:
+                self._x.wake(pool_topic(name))
+        await self.unpark([name for name, _, has_parked in rows if has_parked])
+
+    async def unpark(self, pools: Sequence[PoolName]) -> None:
+        names = [(name,) for name in pools]
+        for (pool,) in await self._x.each("unpark", names):
+            self._x.wake(pool_topic(pool))
+        await self._x.each("count_parked", names)
+
+    async def _stale(self, session: SessionId, reports: Sequence[Report]) -> list[JobId]:
+        """Reports of lost claims; those that an earlier run of this exchange wrote are not lost."""
+        rows = await self._x.each("already_finished", [(r.job.id, r.job.token) for r in reports], session=session)
+        written = {row[0] for row in rows}
+        return [r.job.id for r in reports if r.job.id not in written]
+
+    async def _claimed_before(self, order: ClaimOrder) -> list[ClaimedJob]:
+        rows = await self._x.fetch("claimed_before", session=order.session, token=order.token)
+        return sorted(map(ClaimedJob._make, rows), key=_place)
+
+    async def _claim_in_turn(
+        self,
+        order: ClaimOrder,
+        wanted: Mapping[PoolName, Wanted],
+        started: list[ClaimedJob],
+        held: list[ClaimedJob],
+    ) -> None:
+        """Fills the free executors, then the prefetch; jobs that had to be parked leave their turn to the next."""
+        missing = {pool: want.start for pool, want in wanted.items() if want.start}
+        for _ in range(_MOST_ROUNDS):
+            if not missing:
+                break
+            claimed = await self.claim(order, missing)
+            order.ended = 0
+            needing = [job for job in claimed if job.resources]
+            started += [job for job in claimed if not job.resources]
+            ready = await self._start(order, needing) if needing else []
+            started += ready
+            missing = dict(Counter(job.pool for job in needing) - Counter(job.pool for job in ready))
+        prefetch = [(pool, want.prefetch) for pool, want in wanted.items() if want.prefetch]
+        if prefetch:
+            holding = replace(order, ended=0, state=JobState.CLAIMED)
+            held += sorted(await self._hot.claim(self._x, holding, prefetch), key=_place)
+        await self._rest(order)
+
+    async def _rest(self, order: ClaimOrder) -> None:
+        if order.ended:
+            await self._x.fetch("count_ended", id=order.session, ended=order.ended)
+            order.ended = 0
+
+    async def _start(self, order: ClaimOrder, jobs: Sequence[ClaimedJob]) -> list[ClaimedJob]:
+        """Held jobs enter their handlers, those that need extra resources only if they get all of them."""
+        able = [job for job in jobs if not job.resources or await self._acquire(job)]
+        rows = await self._x.each("start", [(job.id, job.token) for job in able], session=order.session, now=order.now)
+        if rows:
+            await self._x.fetch("count_started", id=order.session, started=len(rows))
+        return sorted(map(ClaimedJob._make, rows), key=_place)
+
+    async def _acquire(self, job: ClaimedJob) -> bool:
+        """Takes every extra resource, or none: then the job is parked on the one it lacks."""
+        taken = Counter[PoolName]()
+        for name in resource_names(job.resources):
+            # Locked before it is judged: a place freed meanwhile is either seen here or sees the parked job.
+            (row,) = await self._x.fetch("lock_pool", name=name)
+            if not pool_from_row(row).has_room:
+                await self._x.fetch("park", id=job.id, resource=name)
+                await self._x.fetch("count_one_parked", name=name)
+                await self.release(taken + Counter([job.pool]))
+                return False
+            await self._x.fetch("take_slot", name=name)
+            taken[name] += 1
+        return True
+
+    async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob]) -> int:
+        rows = await self._x.each("give_back", [(job.id, job.token) for job in jobs], session=session)
+        returned = {row[0] for row in rows}
+        back = [job for job in jobs if job.id in returned]
+        running = [job for job in back if job.state == JobState.RUNNING]
+        if running:
+            await self._x.fetch("count_ended", id=session, ended=len(running))
+        freed = Counter(job.pool for job in back)
+        freed.update(name for job in running for name in resource_names(job.resources))
+        await self.release(freed)
+        for job in back:
+            self._x.wake(pool_topic(job.pool))
+        return len(back)
+
+    async def _lock_pools(
+        self, reports: Sequence[Report], starting: Sequence[ClaimedJob], wanted: Mapping[PoolName, Wanted]
+    ) -> None:
+        names: set[str] = set(wanted)
+        for job in (*(report.job for report in reports), *starting):
+            names |= {job.pool, *resource_names(job.resources)}
+        if len(names) > 1:
+            await self._hot.lock_pools(self._x, sorted(names))
+
+
+def _place(job: ClaimedJob) -> tuple[int, int, int, str]:
+    return job.order

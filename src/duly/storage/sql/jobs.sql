@@ -1,0 +1,91 @@
+-- Jobs: what is put, looked at, cancelled, staged and pruned. Text shared by both databases.
+
+-- fragment: job_columns
+id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
+max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, session, token, started_at, cancel_reason
+
+-- fragment: finished_columns
+id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of, chain,
+session, token, started_at, finished_at, status, error, exit_code, result
+
+-- fragment: in_order
+rank, position, created_at, id
+
+-- name: job_by_id
+-- A live job, to look at.
+SELECT {job_columns} FROM jobs WHERE id = :id
+
+-- name: job_by_id_locked
+-- A live job, kept from changing until commit. The full lock makes putters of its lane wait for our decision.
+SELECT {job_columns} FROM jobs WHERE id = :id {lock}
+
+-- name: job_by_key_locked
+-- The live job that holds a key.
+SELECT {job_columns} FROM jobs WHERE key = :key {lock}
+
+-- name: finished_by_id
+SELECT {finished_columns} FROM finished_jobs WHERE id = :id
+
+-- name: is_known
+-- Whether an id was ever put: a put that is repeated must find its own row, even a finished one.
+SELECT 1 FROM jobs WHERE id = :id
+UNION ALL
+SELECT 1 FROM finished_jobs WHERE id = :id
+
+-- name: live_chain
+-- The live end of a chain of retries, if it has one.
+SELECT {job_columns} FROM jobs WHERE chain = :chain AND retry_of IS NOT NULL
+UNION ALL
+SELECT {job_columns} FROM jobs WHERE id = :chain
+
+-- name: finished_chain
+-- The ended attempts of a chain, first to last.
+SELECT {finished_columns} FROM finished_jobs WHERE chain = :chain AND retry_of IS NOT NULL
+UNION ALL
+SELECT {finished_columns} FROM finished_jobs WHERE id = :chain
+ORDER BY attempt
+
+-- name: upcoming
+-- The order in which a pool will run what is ready.
+SELECT {job_columns} FROM jobs WHERE pool = :pool AND state = 'ready' ORDER BY {in_order} LIMIT :most
+
+-- name: replace_job
+-- An unlocked job now asks for what a newer put under the same key asked. It leaves its lane; the caller joins it again.
+UPDATE jobs SET
+  kind = :kind, payload = :payload, lane = :lane, pool = :pool, resources = :resources, priority = :priority,
+  rank = (SELECT CASE WHEN ageing_ms IS NULL THEN -CAST(:priority AS bigint)
+               ELSE :position - CAST(:priority AS bigint) * ageing_ms * 1000 END
+          FROM pools WHERE name = :pool),
+  position = :position, run_at = :run_at, state = :state, parked_on = NULL,
+  max_attempts = :max_attempts, attempt = 1, backoff_ms = :backoff_ms, backoff_cap_ms = :backoff_cap_ms,
+  timeout_ms = :timeout_ms
+WHERE id = :id
+
+-- name: request_cancel
+-- The worker that runs it will learn of it; the first reason stands.
+UPDATE jobs SET cancel_reason = COALESCE(cancel_reason, :reason) WHERE id = :id
+
+-- name: record_withdrawn
+-- A job that never started ends without a run.
+INSERT INTO finished_jobs ({finished_columns})
+SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
+       chain, NULL, NULL, NULL, :now, 'CANCELLED', :reason, NULL, NULL
+FROM jobs WHERE id = :id
+
+-- name: remove_job
+DELETE FROM jobs WHERE id = :id
+
+-- name: due
+-- Jobs whose time has come.
+SELECT id, lane, pool, state FROM jobs
+WHERE state IN ('scheduled', 'backoff') AND run_at <= :now
+ORDER BY run_at LIMIT :most {lock:update skip locked}
+
+-- name: next_due_at
+SELECT min(run_at) FROM jobs WHERE state IN ('scheduled', 'backoff')
+
+-- name: prune_finished
+-- Oldest first and a few at a time, so that nobody waits for it.
+DELETE FROM finished_jobs WHERE id IN
+  (SELECT id FROM finished_jobs WHERE finished_at < :before ORDER BY finished_at LIMIT :most)
+RETURNING id

@@ -1,0 +1,115 @@
+"""Rows to domain objects and back."""
+
+from duly.domain.ids import PoolName
+from duly.domain.jobs import FinishedJob, Job, JobState, JobStatus
+from duly.domain.pools import Pool, PoolMode
+from duly.domain.retries import RetryPolicy
+from duly.domain.tickets import Ticket, TicketState
+from duly.storage.executor import Row
+
+
+def resources_text(resources: tuple[PoolName, ...]) -> str | None:
+    return ",".join(resources) or None
+
+
+def resource_names(text: str | None) -> tuple[PoolName, ...]:
+    return tuple(PoolName(name) for name in text.split(",")) if text else ()
+
+
+def job_row(job: Job, state: JobState) -> Row:
+    """In the order of `insert_jobs`."""
+    return (
+        job.id,
+        job.kind,
+        job.payload,
+        job.key,
+        job.lane,
+        job.pool,
+        resources_text(job.resources),
+        job.priority,
+        job.position,
+        job.run_at,
+        job.created_at,
+        state.value,
+        job.attempt,
+        job.retry.max_attempts,
+        job.retry.backoff_ms,
+        job.retry.backoff_cap_ms,
+        job.timeout_ms,
+        job.retry_of,
+        job.chain,
+    )
+
+
+def job_from_row(row: Row) -> Job:
+    return Job(
+        id=row[0],
+        kind=row[1],
+        payload=row[2],
+        key=row[3],
+        lane=row[4],
+        pool=row[5],
+        resources=resource_names(row[6]),
+        priority=row[7],
+        rank=row[8],
+        position=row[9],
+        run_at=row[10],
+        created_at=row[11],
+        state=JobState(row[12]),
+        attempt=row[13],
+        retry=RetryPolicy(max_attempts=row[14], backoff_ms=row[15], backoff_cap_ms=row[16]),
+        timeout_ms=row[17],
+        retry_of=row[18],
+        chain=row[19],
+        session=row[20],
+        token=row[21],
+        started_at=row[22],
+        cancel_reason=row[23],
+    )
+
+
+def finished_from_row(row: Row) -> FinishedJob:
+    return FinishedJob(
+        id=row[0],
+        kind=row[1],
+        payload=row[2],
+        key=row[3],
+        lane=row[4],
+        pool=row[5],
+        priority=row[7],
+        run_at=row[8],
+        created_at=row[9],
+        attempt=row[10],
+        max_attempts=row[11],
+        retry_of=row[12],
+        chain=row[13],
+        started_at=row[16],
+        finished_at=row[17],
+        status=JobStatus(row[18]),
+        error=row[19],
+        exit_code=row[20],
+        result=row[21],
+    )
+
+
+def pool_from_row(row: Row) -> Pool:
+    return Pool(
+        name=row[0],
+        slots=row[1],
+        mode=PoolMode(row[2]),
+        prefetch=row[3],
+        ageing_ms=row[4],
+        used=row[5],
+        tickets=row[6],
+    )
+
+
+def ticket_from_row(row: Row) -> Ticket:
+    return Ticket(
+        id=row[0],
+        pool=row[1],
+        session=row[2],
+        created_at=row[3],
+        expires_at=row[4],
+        state=TicketState(row[5]),
+    )

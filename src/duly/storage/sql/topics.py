@@ -1,0 +1,9 @@
+"""What commits announce."""
+
+DUE = "due"
+CANCEL = "cancel"
+TICKET = "ticket"
+
+
+def pool_topic(name: str) -> str:
+    return f"pool:{name}"

@@ -1,0 +1,175 @@
+"""Commits many callers' works at once, so that they share the one thing that is dear: the fsync."""
+
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
+
+import apsw
+
+from duly.domain.errors import Unavailable
+from duly.domain.instants import Micros
+from duly.ports.clock import Clock
+from duly.storage.constraints import ConstraintViolated
+from duly.storage.executor import Executor
+from duly.storage.sqlite.executor import SqliteExecutor
+from duly.storage.sqlite.faults import Poisoned, StillBusy, again, translated
+from duly.storage.sqlite.pending import Pending
+from duly.storage.sqlite.steps import run_to_end
+from duly.storage.statements import Statement
+
+Tx = TypeVar("Tx")
+
+# However many works are waiting, whoever comes first is not kept from its answer for longer than about this.
+BATCH_MICROS = Micros(50_000)
+# About 4 MiB of log: growing the file makes an fsync dearer than writing over it again does.
+CHECKPOINT_PAGES = 1_000
+
+
+class _BatchLostError(Exception):
+    """The whole transaction is gone because of one work, though the disk is well: the others deserve another
+    run.
+    """
+
+
+class Committer(Generic[Tx]):
+    """The writing connection. Its user makes sure that only one thread is in here at a time."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        *,
+        path: str,
+        statements: Mapping[str, Statement],
+        begin: Callable[[Executor], Tx],
+        clock: Clock,
+    ) -> None:
+        self.connection = connection
+        self.path = path
+        self._log_pages = 0
+        self._checkpoint_at = CHECKPOINT_PAGES
+        self._statements = statements
+        self._begin = begin
+        self._clock = clock
+        connection.set_wal_hook(self._note_log)
+
+    def commit(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
+        """How many of the batch, from its beginning, now have their outcome; adds the topics of their works.
+
+        Raises StillBusy with nothing done. A fault of the disk is the outcome of all.
+        """
+        try:
+            return self._commit_together(batch, topics) if len(batch) > 1 else self._commit_alone(batch[0], topics)
+        except Unavailable as fault:
+            self._roll_back()
+            for pending in batch:
+                pending.error = again(fault)
+            return len(batch)
+        except _BatchLostError:
+            self._roll_back()
+            return self._commit_one_by_one(batch, topics)
+        except BaseException:
+            self._roll_back()
+            raise
+
+    @property
+    def checkpoint_due(self) -> bool:
+        return self._log_pages >= self._checkpoint_at
+
+    def checkpoint(self) -> None:
+        """Copies the log into the database file as far as readers allow; raises Poisoned, and nothing else.
+
+        SQLite's automatic checkpoint would swallow a failed fsync, and the next one would reset the log over
+        pages that never reached the disk. Any other error can wait: the log keeps everything until a later
+        try succeeds.
+        """
+        # A reader may keep the log from starting anew: do not try after every commit.
+        self._checkpoint_at = self._log_pages + CHECKPOINT_PAGES
+        try:
+            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error as error:
+            fault = translated(error, self.path)
+            if isinstance(fault, Poisoned):
+                raise fault from error
+
+    def data_version(self) -> int:
+        """Changes when another connection commits, never by commits of this one."""
+        return int(self.connection.pragma("data_version"))
+
+    def _commit_alone(self, pending: Pending[Tx], topics: set[str]) -> int:
+        self._execute("BEGIN IMMEDIATE")
+        heard = self._run(pending)
+        if pending.error is None:
+            try:
+                self._execute("COMMIT")
+                topics |= heard
+            except ConstraintViolated as error:  # one that the schema defers to the end
+                pending.error = error
+        self._roll_back()
+        return 1
+
+    def _commit_together(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
+        self._execute("BEGIN IMMEDIATE")
+        stop_at = self._clock.lease_now() + BATCH_MICROS
+        heard: set[str] = set()
+        for ran, pending in enumerate(batch):
+            if self._clock.lease_now() > stop_at:
+                batch = batch[:ran]
+                break
+            self._run_in_savepoint(pending, heard)
+        try:
+            self._execute("COMMIT")
+        except ConstraintViolated as error:  # deferred to the end: whose it is, only one by one can tell
+            raise _BatchLostError from error
+        topics |= heard
+        return len(batch)
+
+    def _commit_one_by_one(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
+        """Clean works are not punished for a stranger's: each gets a transaction of its own."""
+        for done, pending in enumerate(batch):
+            try:
+                self.commit([pending], topics)
+            except StillBusy:
+                if done == 0:
+                    raise
+                return done
+        return len(batch)
+
+    def _run_in_savepoint(self, pending: Pending[Tx], heard: set[str]) -> None:
+        self._execute("SAVEPOINT work")
+        topics = self._run(pending)
+        if pending.error is None:
+            heard |= topics
+        elif self.connection.in_transaction:
+            self._execute("ROLLBACK TO work")
+        else:  # a trigger or a conflict clause rolled back everything
+            raise _BatchLostError
+        self._execute("RELEASE work")
+
+    def _run(self, pending: Pending[Tx]) -> set[str]:
+        """Leaves the outcome in `pending`, and answers the topics to announce if it commits."""
+        executor = SqliteExecutor(self.connection, self._statements, self.path)
+        try:
+            pending.value = run_to_end(pending.work, self._begin(executor))
+            pending.error = executor.failure  # should the work have hidden it: its transaction has failed
+        except Exception as error:  # noqa: BLE001  # whatever it is, it goes to this caller alone
+            pending.error = error
+        executor.closed = True
+        if isinstance(executor.failure, Unavailable | StillBusy):
+            raise executor.failure
+        return executor.topics
+
+    def _execute(self, sql: str) -> None:
+        try:
+            self.connection.execute(sql)
+        except apsw.Error as error:
+            raise translated(error, self.path) from error
+
+    def _roll_back(self) -> None:
+        # A full disk or an I/O error may have rolled back already.
+        if self.connection.in_transaction:
+            self._execute("ROLLBACK")
+
+    def _note_log(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        if pages < self._log_pages:
+            self._checkpoint_at = CHECKPOINT_PAGES
+        self._log_pages = pages
+        return apsw.SQLITE_OK

@@ -1,0 +1,72 @@
+"""Keeps a session alive, tells its worker what it must know, and takes over from sessions that died."""
+
+import asyncio
+from collections.abc import Callable
+
+from duly.application.sessions import Sessions
+from duly.application.tickets import Tickets
+from duly.domain.errors import Unavailable
+from duly.domain.instants import SECOND, Micros
+from duly.domain.sessions import Beat, Session, SessionLost
+
+_RETRY_AFTER = Micros(SECOND // 2)
+_SHORTEST_SLEEP = Micros(SECOND // 100)
+
+
+class Heart:
+    """Beats three times per lease. Once the lease may have run out, the session counts as lost, told or not."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        session: Session,
+        *,
+        on_beat: Callable[[Beat], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._sessions = sessions
+        self._tickets = Tickets(sessions.storage, sessions.dice)
+        self._session = session
+        self._clock = sessions.storage.clock
+        self._on_beat = on_beat
+        self._on_lost = on_lost
+        self._hurry = asyncio.Event()
+
+    def hurry(self) -> None:
+        """Beats now: something happened that a beat's answer tells."""
+        self._hurry.set()
+
+    async def run(self) -> None:
+        """Until cancelled, or until the session is lost."""
+        good_until = self._clock.lease_now() + self._session.lease
+        while self._clock.lease_now() < good_until:
+            asked_at = self._clock.lease_now()
+            self._hurry.clear()
+            try:
+                beat = await self._sessions.beat(self._session.id)
+                good_until = asked_at + self._session.lease
+                self._on_beat(beat)
+                await self._sessions.rescue_expired()
+                await self._tickets.expire()
+                await self._sleep(self._until_next(beat))
+            except Unavailable:
+                await self._sleep(_RETRY_AFTER)
+            except SessionLost:
+                break
+        self._on_lost()
+
+    def _until_next(self, beat: Beat) -> Micros:
+        """Sooner than the next beat, if another session's lease runs out before it."""
+        every = Micros(self._session.lease // 3)
+        if beat.next_expiry is None:
+            return every
+        return Micros(min(every, beat.next_expiry - self._clock.lease_now() + 1))
+
+    async def _sleep(self, duration: Micros) -> None:
+        sleeping = asyncio.ensure_future(self._clock.sleep(Micros(max(duration, _SHORTEST_SLEEP))))
+        hurrying = asyncio.ensure_future(self._hurry.wait())
+        try:
+            await asyncio.wait({sleeping, hurrying}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            hurrying.cancel()

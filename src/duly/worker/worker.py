@@ -1,0 +1,268 @@
+"""Claims jobs, enters their handlers, reports how they ended."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from duly.application.jobs import Jobs
+from duly.application.sessions import Sessions
+from duly.domain.errors import Unavailable
+from duly.domain.ids import JobId, PoolName, Token
+from duly.domain.instants import SECOND, Instant, Micros
+from duly.domain.jobs import Ending
+from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Session, SessionLost, Wanted
+from duly.worker.handlers import Handler, ending_of, enter, failure, failure_of
+from duly.worker.heart import Heart
+from duly.worker.pulse import LoopPulse, Pulse
+
+GRACE = Micros(30 * SECOND)
+_LONGEST_REST = Micros(30 * SECOND)
+_RETRY_AFTER = Micros(SECOND // 5)
+_AT_ONCE = Instant(0)
+
+
+@dataclass(slots=True)
+class _Life:
+    """What a worker has under one session; when the session is lost, all of it is void."""
+
+    session: Session
+    loop: asyncio.AbstractEventLoop
+    token: int = 0
+    running: dict[JobId, tuple[ClaimedJob, asyncio.Task[None]]] = field(default_factory=dict)
+    held: list[ClaimedJob] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+    lost: bool = False
+
+
+class Worker:
+    """`pools` says how many jobs of each pool it runs at once; `prefetch` how many more it may hold ready."""
+
+    def __init__(
+        self,
+        *,
+        jobs: Jobs,
+        sessions: Sessions,
+        handlers: Mapping[str, Handler],
+        pools: Mapping[PoolName, int],
+        name: str,
+        prefetch: Mapping[PoolName, int] | None = None,
+        lease: Micros = LEASE,
+        grace: Micros = GRACE,
+        pulse: Callable[[], Pulse] | None = None,
+    ) -> None:
+        self._jobs = jobs
+        self._sessions = sessions
+        self._storage = sessions.storage
+        self._clock = sessions.storage.clock
+        self._handlers = handlers
+        self._pools = dict(pools)
+        self._prefetch = dict(prefetch or {})
+        self._name = name
+        self._lease = lease
+        self._grace = grace
+        self._new_pulse = pulse or (lambda: LoopPulse(sessions))
+        self._stopping = False
+        self._nudge = asyncio.Event()
+        self._next_due_at: Instant | None = _AT_ONCE
+        self._pulse: Pulse | None = None
+
+    def stop(self) -> None:
+        """Claims nothing new, gives back what it holds, ends what runs within the grace; then `run` returns."""
+        self._stopping = True
+        self._nudge.set()
+
+    async def run(self) -> None:
+        listener = self._storage.wakeups.listen()
+        listening = asyncio.create_task(self._listen(listener.wait))
+        try:
+            while not self._stopping:
+                await self._live()
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+            listener.close()
+
+    async def _listen(self, wait: Callable[[Micros], Awaitable[frozenset[str]]]) -> None:
+        while True:
+            topics = await wait(_LONGEST_REST)
+            if topics & {"due", "*"}:
+                self._next_due_at = _AT_ONCE
+            if topics & {"cancel", "*"} and self._pulse is not None:
+                self._pulse.hurry()
+            if topics:
+                self._nudge.set()
+
+    async def _live(self) -> None:
+        """One session's life, from opening it to losing or closing it."""
+        try:
+            session = await self._sessions.open(
+                name=self._name, capacity=sum(self._pools.values()) or 1, lease=self._lease
+            )
+        except Unavailable:
+            await self._clock.sleep(_RETRY_AFTER)
+            return
+        life = _Life(session, asyncio.get_running_loop())
+        self._pulse = self._new_pulse()
+        try:
+            await self._pulse.start(lambda sessions: self._heart(sessions, life))
+            await self._work(life)
+            await self._wind_up(life)
+        except SessionLost:
+            life.lost = True
+        finally:
+            await self._pulse.stop()
+            await _abandon(life)
+
+    def _heart(self, sessions: Sessions, life: _Life) -> Heart:
+        """Its callbacks may come from a thread, so they only ever schedule."""
+        loop = life.loop
+
+        def beaten(beat: Beat) -> None:
+            self._next_due_at = beat.next_due_at
+            for job_id in beat.cancelled:
+                if run := life.running.get(job_id):
+                    run[1].cancel()
+            if beat.pools_with_work or beat.cancelled:
+                self._nudge.set()
+
+        def lost() -> None:
+            life.lost = True
+            self._nudge.set()
+
+        return Heart(
+            sessions,
+            life.session,
+            on_beat=lambda beat: _schedule(loop, lambda: beaten(beat)),
+            on_lost=lambda: _schedule(loop, lost),
+        )
+
+    async def _work(self, life: _Life) -> None:
+        while not (self._stopping or life.lost):
+            self._nudge.clear()
+            await self._stage()
+            starting, wanted = self._appetite(life)
+            if life.reports or starting or wanted:
+                await self._exchange(life, starting, wanted)
+            if not life.reports:
+                await self._rest()
+        if life.lost:
+            raise SessionLost(life.session.id)
+
+    async def _stage(self) -> None:
+        if self._next_due_at is not None and self._next_due_at <= self._clock.now():
+            try:
+                self._next_due_at = await self._jobs.stage()
+            except Unavailable:
+                await self._clock.sleep(_RETRY_AFTER)
+
+    def _appetite(self, life: _Life) -> tuple[list[ClaimedJob], dict[PoolName, Wanted]]:
+        """Held jobs that an executor is free for, and what to claim besides: never more than can run or be held."""
+        free = Counter(self._pools)
+        free.subtract(job.pool for job, _ in life.running.values())
+        starting = []
+        for job in life.held:
+            if free[job.pool] > 0:
+                free[job.pool] -= 1
+                starting.append(job)
+        holding = Counter(job.pool for job in life.held) - Counter(job.pool for job in starting)
+        wanted = {
+            pool: Wanted(max(free[pool], 0), max(self._prefetch.get(pool, 0) - holding[pool], 0))
+            for pool in self._pools
+            if free[pool] > 0 or self._prefetch.get(pool, 0) > 2 * holding[pool]
+        }
+        return starting, wanted
+
+    async def _exchange(self, life: _Life, starting: list[ClaimedJob], wanted: Mapping[PoolName, Wanted]) -> None:
+        life.token += 1
+        reports, life.reports = life.reports, []
+        exchange = await self._answered(life, reports, starting, wanted)
+        going = {job.id for job in starting}
+        life.held = [job for job in life.held if job.id not in going] + list(exchange.held)
+        for job in exchange.started:
+            self._enter(life, job)
+
+    async def _answered(
+        self,
+        life: _Life,
+        reports: list[Report],
+        starting: list[ClaimedJob],
+        wanted: Mapping[PoolName, Wanted],
+    ) -> Exchange:
+        """Repeats an exchange until the store answers: what an unheard answer granted is found, not lost."""
+        again = False
+        while not life.lost:
+            try:
+                return await self._sessions.exchange(
+                    life.session.id,
+                    token=Token(life.token),
+                    reports=reports,
+                    starting=starting,
+                    wanted=wanted,
+                    again=again,
+                )
+            except Unavailable:
+                again = True
+                await self._clock.sleep(_RETRY_AFTER)
+        raise SessionLost(life.session.id)
+
+    def _enter(self, life: _Life, job: ClaimedJob) -> None:
+        entered = enter(self._handlers, job)
+        if isinstance(entered, Ending):
+            life.reports.append(Report(job, entered))
+            return
+        task = asyncio.create_task(self._await(life, job, entered))
+        life.running[job.id] = (job, task)
+
+    async def _await(self, life: _Life, job: ClaimedJob, entered: Awaitable[object]) -> None:
+        try:
+            async with asyncio.timeout(None if job.timeout_ms is None else job.timeout_ms / 1000):
+                ending = ending_of(await entered)
+        except TimeoutError as error:
+            ending = failure(f"timed out after {job.timeout_ms} ms") if job.timeout_ms else failure_of(error)
+        except asyncio.CancelledError:
+            ending = failure("stopped by its worker")
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises is its run's failure, not the worker's
+            ending = failure_of(error)
+        del life.running[job.id]
+        life.reports.append(Report(job, ending))
+        self._nudge.set()
+
+    async def _rest(self) -> None:
+        """Until something happens, or the next job is due."""
+        wait = int(_LONGEST_REST)
+        if self._next_due_at is not None:
+            wait = min(wait, max(self._next_due_at - self._clock.now(), 0))
+        try:
+            async with asyncio.timeout(wait / SECOND):
+                await self._nudge.wait()
+        except TimeoutError:
+            pass
+
+    async def _wind_up(self, life: _Life) -> None:
+        """Gives back what never started, waits for what runs, then stops it; reports all of it."""
+        held, life.held = life.held, []
+        if held:
+            await self._sessions.give_back(life.session.id, held)
+        tasks = [task for _, task in life.running.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._grace / SECOND)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if life.reports:
+            await self._exchange(life, [], {})
+        await self._sessions.close(life.session.id)
+
+
+async def _abandon(life: _Life) -> None:
+    """Nothing that runs on under a lost session can be recorded, so it is stopped."""
+    tasks = [task for _, task in life.running.values()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _schedule(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(callback)
