@@ -13,7 +13,8 @@ from duly.storage.postgres.migrations import Migration
 from duly.storage.statements import parse_statements
 
 STATEMENTS = parse_statements(
-    """
+    [
+        """
 -- name: put
 INSERT INTO notes (id, body) VALUES (:id, :body)
 
@@ -45,8 +46,8 @@ SELECT fail_with(:state)
 
 -- name: sleep
 SELECT pg_sleep(:seconds)
-
-""",
+"""
+    ],
     "postgres",
 )
 
