@@ -13,7 +13,8 @@ from duly.storage.postgres.migrations import Migration
 from duly.storage.statements import parse_statements
 
 STATEMENTS = parse_statements(
-    """
+    [
+        """
 -- name: put
 INSERT INTO notes (id, body) VALUES (:id, :body)
 
@@ -24,6 +25,9 @@ INSERT INTO notes (id, body) SELECT id, body || :suffix
 
 -- name: get
 SELECT id, body FROM notes WHERE id = :id
+
+-- name: backend
+SELECT pg_backend_pid()
 
 -- name: count
 SELECT count(*) FROM notes
@@ -42,8 +46,8 @@ SELECT fail_with(:state)
 
 -- name: sleep
 SELECT pg_sleep(:seconds)
-
-""",
+"""
+    ],
     "postgres",
 )
 

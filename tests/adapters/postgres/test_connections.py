@@ -25,8 +25,9 @@ def test_when_all_connections_are_busy_the_caller_hears_it_in_time(fresh_postgre
 
             occupants = [asyncio.create_task(database.transact(occupy)) for _ in range(2)]
             await entered.wait()
-            with pytest.raises(Unavailable, match=r"all 2 connections busy for 0\.1 s"):
-                await put(database, "a")
+            async with asyncio.timeout(10):
+                with pytest.raises(Unavailable, match=r"all 2 connections busy for 0\.1 s"):
+                    await put(database, "a")
             leave.set()
             await asyncio.gather(*occupants)
             await put(database, "a")

@@ -160,6 +160,27 @@ def test_backends_that_an_administrator_ends_are_replaced(fresh_postgres_url: st
     asyncio.run(scenario())
 
 
+def test_a_connection_known_to_be_broken_is_not_lent_again(fresh_postgres_url: str) -> None:
+    async def scenario() -> None:
+        one_try = limits(patience=0)
+        async with (
+            opened(fresh_postgres_url, limits=one_try) as database,
+            connected(fresh_postgres_url) as witness,
+        ):
+            await put(database, "idle")
+            await witness.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'duly'"
+            )
+
+            async def noticed() -> bool:
+                return all(connection.closed for connection in database._connections._idle)
+
+            await until(noticed)
+            await put(database, "not run again, and yet put")
+
+    asyncio.run(scenario())
+
+
 _ASLEEP = "SELECT pid FROM pg_stat_activity WHERE application_name = 'duly' AND wait_event = 'PgSleep'"
 
 
@@ -196,6 +217,7 @@ def test_cancelling_a_caller_during_its_commit_discards_the_connection(fresh_pos
             connected(fresh_postgres_url) as witness,
         ):
             listener = database.wakeups.listen()
+            before = await database.read(lambda ex: ex.fetch("backend"))
 
             async def work(executor: PostgresExecutor) -> None:
                 await executor.fetch("put", id="a", body="")
@@ -211,7 +233,7 @@ def test_cancelling_a_caller_during_its_commit_discards_the_connection(fresh_pos
             assert await witness.fetchval("SELECT count(*) FROM notes") == 1
             assert await listener.wait(limits().connect) == {"maybe"}, "it may have committed, so it is announced"
             proxy.answer_again()
-            await put(database, "b")
+            assert await database.read(lambda ex: ex.fetch("backend")) != before
 
     asyncio.run(scenario())
 
