@@ -78,6 +78,9 @@ class VirtualClock:
     def set_by(self, change: int) -> None:
         self._set_by += change
 
+    def set_right(self) -> None:
+        self._set_by = 0
+
     def sleep_machine(self, duration: int) -> None:
         self._slept += duration
 

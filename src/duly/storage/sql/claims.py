@@ -177,7 +177,9 @@ class Claims:
 
     async def _start(self, order: ClaimOrder, jobs: Sequence[ClaimedJob]) -> list[ClaimedJob]:
         """Held jobs enter their handlers, those that need extra resources only if they get all of them."""
-        able = [job for job in jobs if not job.resources or await self._acquire(job)]
+        claims = [(job.id, job.token) for job in jobs]
+        ours = {row[0] for row in await self._x.each("still_held", claims, session=order.session)}
+        able = [job for job in jobs if job.id in ours and (not job.resources or await self._acquire(job))]
         rows = await self._x.each("start", [(job.id, job.token) for job in able], session=order.session, now=order.now)
         if rows:
             await self._x.fetch("count_started", id=order.session, started=len(rows))

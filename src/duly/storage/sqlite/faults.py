@@ -5,9 +5,16 @@ import errno
 import apsw
 
 from duly.domain.errors import Unavailable
-from duly.storage.constraints import ConstraintViolated
+from duly.storage.errors import Constraint, ConstraintViolated
 
 _FSYNC_FAILED = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
+
+_KINDS: dict[str, Constraint] = {
+    "UNIQUE": "unique",
+    "CHECK": "check",
+    "FOREIGN KEY": "foreign_key",
+    "NOT NULL": "not_null",
+}
 
 # Result code → what happened, and what to do about it.
 _STORE_FAULTS = {
@@ -58,7 +65,7 @@ def translated(error: apsw.Error, path: str) -> Exception:
     if code in (apsw.SQLITE_BUSY, apsw.SQLITE_LOCKED, apsw.SQLITE_PROTOCOL):
         return StillBusy(str(error))
     if code == apsw.SQLITE_CONSTRAINT:
-        return ConstraintViolated(str(error))
+        return _violated(error)
     if extended in _FSYNC_FAILED:
         return Poisoned(
             f"{path}: the disk refused to make a write durable (fsync failed), and trying again could lie;"
@@ -81,3 +88,9 @@ def again(error: Exception) -> Exception:
 
 def _unavailable(path: str, happened: str, fix: str) -> Unavailable:
     return Unavailable(f"{path}: {happened}; {fix}")
+
+
+def _violated(error: apsw.Error) -> ConstraintViolated:
+    """SQLite says what was broken in words only: `UNIQUE constraint failed: jobs.key`."""
+    kind, _, name = str(error).removeprefix("ConstraintError: ").partition(" constraint failed: ")
+    return ConstraintViolated(name or str(error), _KINDS.get(kind, "check"))

@@ -99,6 +99,13 @@ WITH alive AS (
 )
 SELECT claimed.* FROM alive LEFT JOIN claimed ON true
 
+-- name: still_held
+-- columns: id token
+-- Claims to start that were not taken back meanwhile, and cannot be before we commit.
+SELECT id FROM jobs
+WHERE id = ANY(:id::text[]) AND session = :session AND token = ANY(:token::bigint[]) AND state = 'claimed'
+ORDER BY id FOR UPDATE
+
 -- name: start
 -- columns: id token
 -- A held job enters its handler.

@@ -68,6 +68,11 @@ RETURNING {claimed_columns}
 -- columns: name taken
 UPDATE pools SET used = used + :taken WHERE name = :name
 
+-- name: still_held
+-- columns: id token
+-- Claims to start that were not taken back meanwhile.
+SELECT id FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'claimed'
+
 -- name: start
 -- columns: id token
 -- A held job enters its handler.
