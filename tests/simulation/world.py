@@ -251,7 +251,10 @@ class World:
         self._promise(put.job_id)
 
     async def _put_many(self, queue: Queue) -> None:
-        for put in await queue.jobs.put_many([self._new_job() for _ in range(self.random.randint(1, 6))]):
+        """Mixed, or a crowd for one pool, more than there are executors for."""
+        crowd = self.random.random() < 0.5
+        news = [self._new_job(crowd=crowd) for _ in range(self.random.randint(1, 8))]
+        for put in await queue.jobs.put_many(news):
             self._promise(put.job_id)
 
     def _promise(self, job_id: JobId) -> None:
@@ -268,8 +271,10 @@ class World:
             await tickets.take(ticket_id)
             await tickets.release(ticket_id)
 
-    def _new_job(self) -> NewJob:
+    def _new_job(self, *, crowd: bool = False) -> NewJob:
         draw = self.random
+        if crowd:
+            return NewJob(kind="slow", pool=PoolName("flows"))
         delay = draw.choice([None, None, None, 0, 2 * SECOND, 8 * SECOND])
         return NewJob(
             kind=draw.choice(["plain", "slow", "slow"]),
@@ -303,19 +308,18 @@ class World:
                     self._reboot()
                 case 4:
                     self.workers[self.random.choice(list(self.workers))][1].stop()
-                case 5 | 6:
-                    await self._deliver_a_late_report()
+            await self._deliver_late_reports()
 
-    async def _deliver_a_late_report(self) -> None:
-        """A packet of a dead process comes out of the network, long after others took over its claims."""
+    async def _deliver_late_reports(self) -> None:
+        """Packets of dead processes come out of the network, long after others took over their claims."""
         alive = {session for (session,) in self.database.execute("SELECT id FROM sessions")}
-        void = sorted(claim for claim in self._held if claim[-1] not in alive)
-        if void:
-            *row, session = self.random.choice(void)
-            report = Report(ClaimedJob._make(row), COMPLETED)
-            sessions = Sessions(self.storage, self._dice)
-            await sessions.exchange(SessionId(session), token=Token(0), reports=[report], wanted={})
-            self._check()
+        running = {job for (job,) in self.database.execute("SELECT id FROM jobs WHERE state = 'running'")}
+        sessions = Sessions(self.storage, self._dice)
+        for *row, session in sorted(self._held, key=lambda claim: claim[0]):
+            if row[0] in running and session not in alive:
+                report = Report(ClaimedJob._make(row), COMPLETED)
+                await sessions.exchange(SessionId(session), token=Token(0), reports=[report], wanted={})
+                self._check()
 
     def _kill(self, name: str) -> None:
         self._note(f"{name} is killed")
