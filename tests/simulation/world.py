@@ -299,7 +299,7 @@ class World:
                 case 0:
                     self._kill(self.random.choice(list(self.workers)))
                 case 1:
-                    self.clock.set_by(self.random.choice([-60, 60, -5, 5]) * SECOND)
+                    self.clock.set_off_by(self.random.choice([-60, 60, -5, 5, 0]) * SECOND)
                     self._note("the clock is set")
                 case 2:
                     self.clock.sleep_machine(self.random.choice([1, 20]) * SECOND)
@@ -338,7 +338,7 @@ class World:
 
     def _heal(self) -> None:
         self._note("healed")
-        self.clock.set_right()
+        self.clock.set_off_by(0)
         calm = Weather()
         for name in Weather.__slots__:
             setattr(self.weather, name, getattr(calm, name))
