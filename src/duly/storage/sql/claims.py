@@ -192,6 +192,7 @@ class Claims:
             if not pool_from_row(row).has_room:
                 await self._x.fetch("park", id=job.id, resource=name)
                 await self._x.fetch("count_one_parked", name=name)
+                await self._lanes.step_back([job.lane])
                 await self.release(taken + Counter([job.pool]))
                 return False
             await self._x.fetch("take_slot", name=name)
@@ -208,6 +209,7 @@ class Claims:
         freed = Counter(job.pool for job in back)
         freed.update(name for job in running for name in resource_names(job.resources))
         await self.release(freed)
+        await self._lanes.step_back(job.lane for job in back)
         for job in back:
             self._x.wake(pool_topic(job.pool))
         return len(back)

@@ -166,6 +166,7 @@ class SqlJobs:
         behind = {job_id for job_id, _ in into_lanes}
         alone = [(job_id,) for job_id, *_ in due if job_id not in behind]
         await self._x.each("set_state", alone, state=JobState.READY.value)
+        await self._lanes.step_back(lane for _, lane, _, state in due if state == JobState.BACKOFF)
         if into_lanes:
             ids = [(job_id,) for job_id, _ in into_lanes]
             await self._x.each("set_state", ids, state=JobState.WAITING.value)
