@@ -69,6 +69,8 @@ class Claims:
         started = [job for job in earlier if job.state == JobState.RUNNING]
         held = [job for job in earlier if job.state == JobState.CLAIMED]
         if starting:
+            # Before they count: what ended has freed their executors.
+            await self._rest(order)
             started += await self._start(order, starting)
         if earlier:
             await self._rest(order)
