@@ -62,6 +62,7 @@ class Claims:
         *,
         again: bool,
     ) -> Exchange:
+        reports = _first_of_each_job(reports)
         await self._lock_pools(reports, starting, wanted)
         ended, stale = await self.finish(order.session, reports, order.now)
         order.ended = ended
@@ -224,6 +225,14 @@ class Claims:
             names |= {job.pool, *resource_names(job.resources)}
         if len(names) > 1:
             await self._hot.lock_pools(self._x, sorted(names))
+
+
+def _first_of_each_job(reports: Sequence[Report]) -> Sequence[Report]:
+    """A run has one end: what was said first."""
+    first: dict[tuple[JobId, Token], Report] = {}
+    for report in reports:
+        first.setdefault((report.job.id, report.job.token), report)
+    return list(first.values())
 
 
 def _place(job: ClaimedJob) -> tuple[int, int, int, str]:
