@@ -48,6 +48,11 @@ RETURNING id, lane, pool, resources
 SELECT f.id FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
 JOIN finished_jobs f ON f.id = r.id AND f.session = :session AND f.token = r.token
 
+-- name: void_claims
+-- columns: id
+-- Runs that others ended: a late report of their worker must not be taken for the one that was written.
+UPDATE finished_jobs SET token = NULL WHERE id = ANY(:id::text[])
+
 -- name: jobs_held
 -- columns: id token
 -- Full rows of runs that failed, for their next attempts.

@@ -37,6 +37,11 @@ RETURNING id, lane, pool, resources
 -- Reports that an earlier run of the same exchange has written.
 SELECT id FROM finished_jobs WHERE id = :id AND session = :session AND token = :token
 
+-- name: void_claims
+-- columns: id
+-- Runs that others ended: a late report of their worker must not be taken for the one that was written.
+UPDATE finished_jobs SET token = NULL WHERE id = :id
+
 -- name: jobs_held
 -- columns: id token
 -- Full rows of runs that failed, for their next attempts.
