@@ -94,8 +94,8 @@ class SqlSessions:
                 return False
             ending = Ending(status=JobStatus.CANCELLED, error=reason)
             ended, _ = await self._claims.finish(job.session, [Report(_claimed(job), ending)], now)
-            await self._x.each("void_claims", [(job_id,)])
-            await self._x.fetch("count_ended", id=job.session, ended=ended)
+            await self._x.each("void_claims", [(job_id,) for job_id in ended])
+            await self._x.fetch("count_ended", id=job.session, ended=len(ended))
             return True
         return False
 
@@ -114,10 +114,10 @@ class SqlSessions:
             if _has_started(job)
         ]
         failed, _ = await self._claims.finish(session, reports, now)
-        await self._x.each("void_claims", [(report.job.id,) for report in reports])
+        await self._x.each("void_claims", [(job_id,) for job_id in failed])
         ended = len(jobs) < len(retries)
         tickets = await self._end(session) if ended else 0
-        return Rescue(session=session, returned=returned, failed=failed, tickets=tickets, ended=ended)
+        return Rescue(session=session, returned=returned, failed=len(failed), tickets=tickets, ended=ended)
 
     async def _end(self, session: SessionId) -> int:
         """Its tickets go with it."""

@@ -115,6 +115,22 @@ WITH started AS (
 )
 SELECT {claimed_columns} FROM started
 
+-- name: still_held
+-- columns: id token
+-- Held jobs whose claims are still good, and stay so until commit.
+SELECT jobs.id FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
+JOIN jobs ON jobs.id = r.id AND jobs.session = :session AND jobs.token = r.token AND jobs.state = 'claimed'
+FOR NO KEY UPDATE OF jobs
+
+-- name: started_before
+-- columns: id token
+-- Held jobs that an earlier run of the same exchange has started.
+WITH started AS (
+  SELECT jobs.* FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
+  JOIN jobs ON jobs.id = r.id AND jobs.session = :session AND jobs.token = r.token AND jobs.state = 'running'
+)
+SELECT {claimed_columns} FROM started
+
 -- name: give_back
 -- columns: id token
 -- A claim whose handler was never entered returns to its place.

@@ -80,6 +80,16 @@ UPDATE jobs SET state = 'running', started_at = :now
 WHERE id = :id AND session = :session AND token = :token AND state = 'claimed'
 RETURNING {claimed_columns}
 
+-- name: still_held
+-- columns: id token
+-- Held jobs whose claims are still good, and stay so until commit.
+SELECT id FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'claimed'
+
+-- name: started_before
+-- columns: id token
+-- Held jobs that an earlier run of the same exchange has started.
+SELECT {claimed_columns} FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'running'
+
 -- name: give_back
 -- columns: id token
 -- A claim whose handler was never entered returns to its place.
