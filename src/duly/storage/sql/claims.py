@@ -85,7 +85,9 @@ class Claims:
             await self._claim_in_turn(order, wanted, started, held)
         return Exchange(started=started, held=held, stale=stale)
 
-    async def finish(self, session: SessionId, reports: Sequence[Report], now: Instant) -> tuple[set[JobId], list[JobId]]:
+    async def finish(
+        self, session: SessionId, reports: Sequence[Report], now: Instant
+    ) -> tuple[set[JobId], list[JobId]]:
         """Ends runs and starts what follows from that; answers which ended, and whose claim was lost."""
         if not reports:
             return set(), []
