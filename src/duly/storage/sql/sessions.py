@@ -51,7 +51,7 @@ class SqlSessions:
     async def claim(
         self, session: SessionId, wanted: Mapping[PoolName, int], *, token: Token, now: Instant
     ) -> Sequence[ClaimedJob]:
-        return await self._claims.claim(ClaimOrder(session, token, now), wanted)
+        return await self._claims.claim_once(ClaimOrder(session, token, now), wanted)
 
     async def exchange(
         self,
