@@ -14,6 +14,10 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def boottime_of(seconds_since_1970: float) -> float:
+    return boottime() - time.time() + seconds_since_1970
+
+
 class Journal:
     """With `fsync`, a fact that was noted survives whatever happens to the process and the machine."""
 
