@@ -53,7 +53,7 @@ class VirtualClock:
     def __init__(self, loop: VirtualLoop, *, start: int = 1_800_000_000_000_000) -> None:
         self._loop = loop
         self._start = start
-        self._set_by = 0
+        self._off_by = 0
         self._slept = 0
         self._booted_at = 0
         self._boots = 1
@@ -63,7 +63,7 @@ class VirtualClock:
         return f"boot {self._boots}"
 
     def now(self) -> Instant:
-        return Instant(self._start + self.elapsed() + self._set_by)
+        return Instant(self._start + self.elapsed() + self._off_by)
 
     def lease_now(self) -> Micros:
         return Micros(self.elapsed() - self._booted_at)
@@ -75,8 +75,9 @@ class VirtualClock:
     async def sleep(self, duration: Micros) -> None:
         await asyncio.sleep(max(duration, 0) / 1_000_000)
 
-    def set_by(self, change: int) -> None:
-        self._set_by += change
+    def set_off_by(self, error: int) -> None:
+        """Somebody sets the time of day, wrongly by so much."""
+        self._off_by = error
 
     def sleep_machine(self, duration: int) -> None:
         self._slept += duration

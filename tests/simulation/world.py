@@ -8,18 +8,20 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.resources import files
 from random import Random
+from typing import Any
 
 import apsw
 
+from duly.application.sessions import Sessions
 from duly.application.tickets import Tickets
 from duly.bootstrap import Queue
 from duly.domain.errors import DulyError
-from duly.domain.ids import JobId, JobKey, Lane, PoolName, TicketId
+from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, TicketId, Token
 from duly.domain.instants import SECOND, Instant, Micros
-from duly.domain.jobs import Ending, JobStatus, NewJob
+from duly.domain.jobs import COMPLETED, Ending, JobStatus, NewJob
 from duly.domain.pools import Pool
 from duly.domain.retries import RetryPolicy
-from duly.domain.sessions import ClaimedJob, Session
+from duly.domain.sessions import ClaimedJob, Report, Session
 from duly.ports.storage import Storage
 from duly.settings import Settings
 from duly.storage.migrations import load_migrations
@@ -37,6 +39,8 @@ LEASE = Micros(6 * SECOND)
 STORM_SECONDS = 30
 LIMITS = {"default": 1, "graphs": 2, "flows": 4, "webhooks": 32, "ollama": 1}
 WORKERS = 3
+
+_HELD_CLAIMS = f"SELECT {', '.join(ClaimedJob._fields)}, session FROM jobs WHERE state = 'claimed'"
 
 Mutate = Callable[[dict[str, Statement], apsw.Connection], None]
 
@@ -60,6 +64,8 @@ class World:
         self._mutate = mutate
         self._dice = _SeededDice(self.random)
         self._ids: list[JobId] = []
+        self._held: set[tuple[Any, ...]] = set()
+        self.broken: LawBroken | None = None
 
     def run(self) -> None:
         """Raises LawBroken, naming the law."""
@@ -82,6 +88,8 @@ class World:
         self._heal()
         await asyncio.gather(calling, return_exceptions=True)
         await self._until_idle()
+        if self.broken:
+            raise self.broken
         check_in_the_end(self.database, self.journal)
 
     def _open(self) -> None:
@@ -109,7 +117,13 @@ class World:
         self.trace.append(f"{self.clock.elapsed()} {text}")
 
     def _check(self) -> None:
-        check_every_commit(self.database, limits=LIMITS)
+        """Whoever committed goes on, as a real process would; the world ends as soon as it looks."""
+        self._held |= set(self.database.execute(_HELD_CLAIMS))
+        try:
+            check_every_commit(self.database, limits=LIMITS)
+        except LawBroken as broken:
+            self._note(f"broken: {broken}")
+            self.broken = self.broken or broken
 
     def _queue_of(self, process: Process) -> Queue:
         storage = FaultyStorage(
@@ -132,13 +146,20 @@ class World:
             sessions=queue.sessions,
             handlers=self._handlers(process),
             pools={PoolName(pool): self.random.randint(1, 3) for pool in LIMITS},
-            prefetch={PoolName("webhooks"): self.random.choice([0, 3])},
+            prefetch={PoolName("webhooks"): self.random.choice([0, 3]), PoolName("flows"): 3},
             name=name,
             lease=LEASE,
             grace=Micros(5 * SECOND),
         )
         self.workers[name] = (process, worker)
-        process.spawn(worker.run())
+        process.spawn(self._observed(worker))
+
+    async def _observed(self, worker: Worker) -> None:
+        try:
+            await worker.run()
+        except Exception as error:
+            self.broken = self.broken or LawBroken(f"a worker fell over: {error!r}")
+            raise
 
     def _handlers(self, process: Process) -> Mapping[str, Callable[[ClaimedJob], object]]:
         def plain(job: ClaimedJob) -> object:
@@ -230,7 +251,10 @@ class World:
         self._promise(put.job_id)
 
     async def _put_many(self, queue: Queue) -> None:
-        for put in await queue.jobs.put_many([self._new_job() for _ in range(self.random.randint(1, 6))]):
+        """Mixed, or a crowd for one pool, more than there are executors for."""
+        crowd = self.random.random() < 0.5
+        news = [self._new_job(crowd=crowd) for _ in range(self.random.randint(1, 8))]
+        for put in await queue.jobs.put_many(news):
             self._promise(put.job_id)
 
     def _promise(self, job_id: JobId) -> None:
@@ -247,8 +271,10 @@ class World:
             await tickets.take(ticket_id)
             await tickets.release(ticket_id)
 
-    def _new_job(self) -> NewJob:
+    def _new_job(self, *, crowd: bool = False) -> NewJob:
         draw = self.random
+        if crowd:
+            return NewJob(kind="slow", pool=PoolName("flows"))
         delay = draw.choice([None, None, None, 0, 2 * SECOND, 8 * SECOND])
         return NewJob(
             kind=draw.choice(["plain", "slow", "slow"]),
@@ -266,14 +292,14 @@ class World:
     # Bad luck, and its end
 
     async def _storm(self) -> None:
-        while self.clock.elapsed() < STORM_SECONDS * SECOND:
+        while self.clock.elapsed() < STORM_SECONDS * SECOND and not self.broken:
             await self.clock.sleep(Micros(self.random.randrange(1, 4 * SECOND)))
             self._restart_the_dead()
             match self.random.randrange(12):
                 case 0:
                     self._kill(self.random.choice(list(self.workers)))
                 case 1:
-                    self.clock.set_by(self.random.choice([-3600, 3600, -5, 5]) * SECOND)
+                    self.clock.set_off_by(self.random.choice([-60, 60, -5, 5, 0]) * SECOND)
                     self._note("the clock is set")
                 case 2:
                     self.clock.sleep_machine(self.random.choice([1, 20]) * SECOND)
@@ -282,6 +308,18 @@ class World:
                     self._reboot()
                 case 4:
                     self.workers[self.random.choice(list(self.workers))][1].stop()
+            await self._deliver_late_reports()
+
+    async def _deliver_late_reports(self) -> None:
+        """Packets of dead processes come out of the network, long after others took over their claims."""
+        alive = {session for (session,) in self.database.execute("SELECT id FROM sessions")}
+        running = {job for (job,) in self.database.execute("SELECT id FROM jobs WHERE state = 'running'")}
+        sessions = Sessions(self.storage, self._dice)
+        for *row, session in sorted(self._held, key=lambda claim: claim[0]):
+            if row[0] in running and session not in alive:
+                report = Report(ClaimedJob._make(row), COMPLETED)
+                await sessions.exchange(SessionId(session), token=Token(0), reports=[report], wanted={})
+                self._check()
 
     def _kill(self, name: str) -> None:
         self._note(f"{name} is killed")
@@ -300,6 +338,7 @@ class World:
 
     def _heal(self) -> None:
         self._note("healed")
+        self.clock.set_off_by(0)
         calm = Weather()
         for name in Weather.__slots__:
             setattr(self.weather, name, getattr(calm, name))
@@ -309,9 +348,9 @@ class World:
         queue = Queue.on(self.storage, self._dice, Settings())
         for pool in LIMITS:
             await queue.pools.open(PoolName(pool))
-        for _ in range(4_000):
+        for _ in range(600):
             self._restart_the_dead()
-            if not list(self.database.execute("SELECT 1 FROM jobs UNION ALL SELECT 1 FROM tickets")):
+            if self.broken or not list(self.database.execute("SELECT 1 FROM jobs UNION ALL SELECT 1 FROM tickets")):
                 break
             await self.clock.sleep(Micros(SECOND))
         for _, worker in self.workers.values():

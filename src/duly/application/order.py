@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from duly.domain import positions
 from duly.domain.ids import JobId
+from duly.domain.instants import Instant
 from duly.domain.jobs import HIGHEST_PRIORITY, Job, JobsApart
 from duly.domain.texts import whole_number_of
 from duly.ports.storage import Storage, Transaction
@@ -26,25 +27,31 @@ class Order:
         await self.storage.transact(work)
 
     async def after(self, job_id: JobId, other: JobId) -> None:
+        now = self.storage.clock.now()
+
         async def work(tx: Transaction) -> None:
             if job_id == other:
                 return
             job, target = await _both(tx, job_id, other)
             following = await tx.order.after(target, apart_from=job_id)
-            position = positions.between(target.position, following)
-            if position is None:
-                await _place_before(tx, target, target)
-                target = await tx.order.lock(other)
-                position = positions.between(target.position, following)
-            if position is None:
-                raise RuntimeError("a neighbour was moved away and there is still no room")
-            await tx.order.place(job, priority=target.priority, rank=target.rank, position=position)
+            if following is not None:
+                await _place_before(tx, job, following, priority=target.priority)
+            else:
+                await _place_last(tx, job, target, now=now)
 
         await self.storage.transact(work)
 
     async def swap(self, job_id: JobId, other: JobId) -> None:
+        now = self.storage.clock.now()
+
         async def work(tx: Transaction) -> None:
+            if job_id == other:
+                return
             job, target = await _both(tx, job_id, other)
+            if await tx.order.shares_its_place(job) or await tx.order.shares_its_place(target):
+                first, last = sorted((job, target), key=lambda job: job.order)
+                await _trade_places(tx, first, last, now=now)
+                return
             await tx.order.place(job, priority=target.priority, rank=target.rank, position=target.position)
             await tx.order.place(target, priority=job.priority, rank=job.rank, position=job.position)
 
@@ -77,13 +84,29 @@ async def _both(tx: Transaction, job_id: JobId, other: JobId) -> tuple[Job, Job]
     return job, target
 
 
-async def _place_before(tx: Transaction, job: Job, target: Job) -> None:
+async def _place_before(tx: Transaction, job: Job, target: Job, *, priority: int | None = None) -> None:
     """Between the target and the one before it, after making room there if need be."""
     nearest = await tx.order.before(target, apart_from=job.id, most=1)
     position = positions.between(nearest[0][1] if nearest else None, target.position)
     if position is None:
         position = await _make_room_before(tx, target, apart_from=job.id)
+    priority = target.priority if priority is None else priority
+    await tx.order.place(job, priority=priority, rank=target.rank, position=position)
+
+
+async def _place_last(tx: Transaction, job: Job, target: Job, *, now: Instant) -> None:
+    position = positions.at_the_end(target.position, now)
     await tx.order.place(job, priority=target.priority, rank=target.rank, position=position)
+
+
+async def _trade_places(tx: Transaction, first: Job, last: Job, *, now: Instant) -> None:
+    """For jobs whose numbers others have too: those would end on the wrong side of an exchanged number."""
+    following = await tx.order.after(last, apart_from=first.id)
+    await _place_before(tx, last, first)
+    if following is not None:
+        await _place_before(tx, first, following, priority=last.priority)
+    else:
+        await _place_last(tx, first, last, now=now)
 
 
 async def _make_room_before(tx: Transaction, target: Job, *, apart_from: JobId) -> int:

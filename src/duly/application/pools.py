@@ -48,7 +48,7 @@ class Pools:
 
     async def _set_mode(self, name: PoolName, mode: PoolMode) -> Pool:
         async def work(tx: Transaction) -> Pool:
-            pool = replace(await _found(tx, name), mode=mode)
+            pool = replace(_known(await tx.pools.lock(name), name), mode=mode)
             await tx.pools.save(pool)
             return pool
 
@@ -56,7 +56,10 @@ class Pools:
 
 
 async def _found(tx: Transaction, name: PoolName) -> Pool:
-    pool = await tx.pools.get(name)
+    return _known(await tx.pools.get(name), name)
+
+
+def _known(pool: Pool | None, name: PoolName) -> Pool:
     if pool is None:
         raise UnknownPool(name)
     return pool

@@ -1,5 +1,6 @@
 """What worker processes do: hold a session, exchange ended runs for new jobs, take over from the dead."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -73,16 +74,23 @@ class Sessions:
             return await tx.sessions.claim(session, counts, token=token, now=now)
 
         claimed = await self.storage.transact(claim, single=True)
-        started = [job for job in claimed if job.state == JobState.RUNNING]
+        started = {job.id: job for job in claimed if job.state == JobState.RUNNING}
         needing = [job for job in claimed if job.state == JobState.CLAIMED]
         if not needing:
-            return Exchange(started=started)
+            return Exchange(started=list(started.values()))
 
-        async def start(tx: Transaction) -> Exchange:
-            return await tx.sessions.exchange(session, (), needing, {}, token=token, now=now)
+        async def start(tx: Transaction) -> Sequence[ClaimedJob]:
+            begun = (await tx.sessions.exchange(session, (), needing, {}, token=token, now=now)).started
+            # Jobs that had to be parked leave their turn to the next.
+            parked = Counter(job.pool for job in needing if job.id not in {done.id for done in begun})
+            if not parked:
+                return begun
+            turns = {pool: Wanted(count) for pool, count in parked.items()}
+            return [*begun, *(await tx.sessions.exchange(session, (), (), turns, token=token, now=now)).started]
 
-        rest = await self.storage.transact(start)
-        return Exchange(started=[*started, *rest.started], held=rest.held)
+        # By id: run again after a lost answer, it finds all that was claimed under this token.
+        started |= {job.id: job for job in await self.storage.transact(start)}
+        return Exchange(started=list(started.values()))
 
     def _with_retry(self, report: Report) -> Report:
         if report.retry_id is not None or report.ending.status is not JobStatus.FAILED:

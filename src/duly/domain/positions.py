@@ -6,16 +6,16 @@ from collections.abc import Sequence
 GAP = 1_000_000
 
 
-def between(lower: int | None, upper: int | None) -> int | None:
-    """A position strictly between two neighbours, None where an end is open; None if there is no room."""
-    if lower is None and upper is None:
-        return 0
+def between(lower: int | None, upper: int) -> int | None:
+    """A position strictly between two neighbours, None where the front is open; None if there is no room."""
     if lower is None:
-        assert upper is not None  # noqa: S101
         return upper - GAP
-    if upper is None:
-        return lower + GAP
     return (lower + upper) // 2 if upper - lower >= 2 else None
+
+
+def at_the_end(last: int, now: int) -> int:
+    """Behind the last job, and before all that are yet to come: their positions are their times."""
+    return max(last + 1, now)
 
 
 def spread(count: int, *, lower: int | None, upper: int) -> list[int] | None:

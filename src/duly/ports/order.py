@@ -14,10 +14,16 @@ class OrderStore(Protocol):
     async def first(self, pool: PoolName, *, apart_from: JobId) -> Job | None: ...
 
     async def before(self, job: Job, *, apart_from: JobId, most: int) -> list[tuple[JobId, int]]:
-        """The jobs of the same rank right before a job with their positions, nearest first."""
+        """The jobs of the same rank right before a job with their positions, nearest first.
 
-    async def after(self, job: Job, *, apart_from: JobId) -> int | None:
-        """The position of the job of the same rank right after a job."""
+        Claimed ones count: they may be given back to their places.
+        """
+
+    async def after(self, job: Job, *, apart_from: JobId) -> Job | None:
+        """The job of the same rank right after a job."""
+
+    async def shares_its_place(self, job: Job) -> bool:
+        """Whether another job has the same position, so that only age tells them apart."""
 
     async def place(self, job: Job, *, priority: int, rank: int, position: int) -> None:
         """Gives a job its place, and its lane the head that follows from it."""

@@ -9,6 +9,9 @@ from duly.domain.pools import Pool
 class PoolStore(Protocol):
     async def get(self, name: PoolName) -> Pool | None: ...
 
+    async def lock(self, name: PoolName) -> Pool | None:
+        """The pool, kept from changing until commit."""
+
     async def all(self) -> list[Pool]: ...
 
     async def save(self, pool: Pool) -> None:

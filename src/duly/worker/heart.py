@@ -10,7 +10,7 @@ from duly.domain.instants import SECOND, Micros
 from duly.domain.sessions import Beat, Session, SessionLost
 
 _RETRY_AFTER = Micros(SECOND // 2)
-_SHORTEST_SLEEP = Micros(SECOND // 100)
+_SHORTEST_SLEEP = Micros(SECOND // 5)
 
 
 class Heart:

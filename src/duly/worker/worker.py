@@ -182,8 +182,9 @@ class Worker:
         life.token += 1
         reports, life.reports = life.reports, []
         exchange = await self._answered(life, reports, starting, wanted)
-        going = {job.id for job in starting}
-        life.held = [job for job in life.held if job.id not in going] + list(exchange.held)
+        # By token, too: a claim that was taken back may have come to us again.
+        going = {(job.id, job.token) for job in starting}
+        life.held = [job for job in life.held if (job.id, job.token) not in going] + list(exchange.held)
         for job in exchange.started:
             self._enter(life, job)
 

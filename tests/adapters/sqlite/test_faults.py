@@ -25,6 +25,7 @@ class FaultyDisk(apsw.VFS):
 
     def __init__(self) -> None:
         self.fault: tuple[str, type[apsw.Error], int] | None = None
+        self.unsynced: set[str] = set()
         super().__init__("faulty", "unix", makedefault=True)
 
     def xOpen(self, name: Any, flags: list[int]) -> "FaultyFile":  # noqa: N802
@@ -40,15 +41,18 @@ class FaultyDisk(apsw.VFS):
 class FaultyFile(apsw.VFSFile):
     def __init__(self, disk: FaultyDisk, name: Any, flags: list[int]) -> None:
         self.disk = disk
+        self.path = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
         super().__init__("unix", name, flags)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         self.disk.meet("write")
         super().xWrite(data, offset)
+        self.disk.unsynced.add(self.path)
 
     def xSync(self, flags: int) -> None:  # noqa: N802
         self.disk.meet("sync")
         super().xSync(flags)
+        self.disk.unsynced.discard(self.path)
 
 
 @pytest.fixture
@@ -84,6 +88,20 @@ def test_a_disk_that_cannot_write_fails_the_whole_batch_and_works_again_later(
             assert await entries(tally) == {"before": 1}
             await tally.transact(adding("after"))
             assert await entries(tally) == {"after": 1, "before": 1}
+
+    asyncio.run(scenario())
+
+
+def test_every_write_has_reached_the_disk_before_its_caller_is_told(tmp_path: Path, disk: FaultyDisk) -> None:
+    async def scenario() -> None:
+        async with tally_at(tmp_path / "t.db") as tally:
+
+            async def caller(number: int) -> None:
+                for serial in range(20):
+                    await tally.transact(adding(f"{number}-{serial}"))
+                    assert disk.unsynced == set()
+
+            await asyncio.gather(*(caller(number) for number in range(3)))
 
     asyncio.run(scenario())
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from duly.domain.instants import Instant, Micros
-from duly.storage.constraints import ConstraintViolated
+from duly.storage.errors import ConstraintViolated
 from duly.storage.executor import Executor
 from duly.storage.sqlite.filelock import FileLock
 from tests.adapters.sqlite.tally import (

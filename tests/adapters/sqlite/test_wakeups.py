@@ -9,6 +9,7 @@ import pytest
 
 from duly.domain.instants import SECOND, Micros
 from duly.storage.executor import Executor
+from duly.system.clock import SystemClock
 from tests.adapters.sqlite import children
 from tests.adapters.sqlite.tally import adding, bumping, tally_at, until
 
@@ -42,9 +43,16 @@ def test_topics_are_heard_after_the_commit_and_only_of_works_that_committed(tmp_
     asyncio.run(scenario())
 
 
+class Endless(SystemClock):
+    """Whoever sleeps by it is woken by a hint or never."""
+
+    async def sleep(self, duration: Micros) -> None:
+        await asyncio.get_running_loop().create_future()
+
+
 def test_a_sleeping_listener_is_woken_from_any_thread(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with tally_at(tmp_path / "t.db") as tally:
+        async with tally_at(tmp_path / "t.db", clock=Endless()) as tally, asyncio.timeout(20):
             listener = tally.wakeups.listen()
             waiting = asyncio.ensure_future(listener.wait(LONG))
             await until(lambda: listener._waiter is not None)
@@ -53,6 +61,26 @@ def test_a_sleeping_listener_is_woken_from_any_thread(tmp_path: Path) -> None:
 
             assert await waiting == {"a", "b"}
             thread.join()
+            listener.close()
+
+    asyncio.run(scenario())
+
+
+def test_an_early_hint_does_not_shorten_the_next_wait(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with tally_at(tmp_path / "t.db", clock=Endless()) as tally:
+            listener = tally.wakeups.listen()
+            for _ in range(2):
+                waiting = asyncio.ensure_future(listener.wait(LONG))
+                await until(lambda: listener._waiter is not None)
+                tally.wakeups.announce(frozenset({"topic"}))
+                assert await waiting == {"topic"}
+
+            waiting = asyncio.ensure_future(listener.wait(LONG))
+            for _ in range(200):
+                await asyncio.sleep(0)
+            assert not waiting.done()
+            waiting.cancel()
             listener.close()
 
     asyncio.run(scenario())

@@ -64,15 +64,21 @@ def test_zones_come_from_the_package_and_not_from_the_host(tmp_path: Path) -> No
     # Given a host whose file for Berlin is wrong
     (tmp_path / "Europe").mkdir()
     (tmp_path / "Europe" / "Berlin").write_bytes((files("tzdata") / "zoneinfo" / "Asia" / "Tokyo").read_bytes())
-    wall._load.cache_clear()
     zoneinfo.reset_tzpath([str(tmp_path)])
+    forget_zones()
     try:
         offset = wall.zone("Europe/Berlin").span_at(epoch(2025, 7)).offset
     finally:
         zoneinfo.reset_tzpath()
+        forget_zones()
 
     assert offset == 7200
     assert wall.TZ_VERSION
+
+
+def forget_zones() -> None:
+    wall._load.cache_clear()
+    zoneinfo.ZoneInfo.clear_cache()
 
 
 def test_the_zones_are_those_of_the_tz_database() -> None:

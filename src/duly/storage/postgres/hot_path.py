@@ -17,6 +17,8 @@ class PostgresHotPath:
         return await x.each("finish", reports, session=session, now=now)
 
     async def claim(self, x: Executor, order: ClaimOrder, wanted: Sequence[tuple[str, int]]) -> Sequence[ClaimedJob]:
+        if not wanted:
+            return await self._claim_nothing(x, order.session)
         rows = await x.each(
             "claim",
             wanted,
@@ -29,3 +31,9 @@ class PostgresHotPath:
         if not rows:
             raise SessionLost(order.session)
         return [ClaimedJob._make(row) for row in rows if row[0] is not None]
+
+    async def _claim_nothing(self, x: Executor, session: SessionId) -> Sequence[ClaimedJob]:
+        """A statement of no rows would answer none, which means that the session is gone."""
+        if not await x.fetch("lock_session", id=session):
+            raise SessionLost(session)
+        return []

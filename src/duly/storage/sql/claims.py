@@ -71,13 +71,22 @@ class Claims:
         *,
         again: bool,
     ) -> Exchange:
+        reports = _first_of_each_job(reports)
         await self._lock_pools(reports, starting, wanted)
         ended, stale = await self.finish(order.session, reports, order.now)
-        order.ended = ended
-        earlier = await self._claimed_before(order) if again or self._x.rerun else []
+        order.ended = len(ended)
+        is_repeated = again or self._x.rerun
+        earlier = await self.claimed_before(order) if is_repeated else []
         started = [job for job in earlier if job.state == JobState.RUNNING]
-        held = [job for job in earlier if job.state == JobState.CLAIMED]
+        going = {job.id for job in starting}
+        held = [job for job in earlier if job.state == JobState.CLAIMED and job.id not in going]
+        if starting and is_repeated:
+            begun = await self._started_before(order, starting)
+            started += [job for job in begun if job not in started]
+            starting = [job for job in starting if job.id not in {done.id for done in started}]
         if starting:
+            # Before they count: what ended has freed their executors.
+            await self._rest(order)
             started += await self._start(order, starting)
         if earlier:
             await self._rest(order)
@@ -85,10 +94,10 @@ class Claims:
             await self._claim_in_turn(order, wanted, started, held)
         return Exchange(started=started, held=held, stale=stale)
 
-    async def finish(self, session: SessionId, reports: Sequence[Report], now: Instant) -> tuple[int, list[JobId]]:
-        """Ends runs and starts what follows from that; answers how many ended, and whose claim was lost."""
+    async def finish(self, session: SessionId, reports: Sequence[Report], now: Instant) -> tuple[set[JobId], list[JobId]]:
+        """Ends runs and starts what follows from that; answers which ended, and whose claim was lost."""
         if not reports:
-            return 0, []
+            return set(), []
         retries = await self._next_attempts(session, reports, now)
         rows = [
             (
@@ -104,7 +113,7 @@ class Claims:
         done = await self._hot.finish(self._x, session, rows, now)
         ids = {row[0] for row in done}
         await self._follow(done, [retry for job_id, retry in retries.items() if job_id in ids])
-        return len(done), await self._stale(session, [r for r in reports if r.job.id not in ids])
+        return ids, await self._stale(session, [r for r in reports if r.job.id not in ids])
 
     async def _next_attempts(self, session: SessionId, reports: Sequence[Report], now: Instant) -> dict[JobId, Job]:
         failed = {r.job.id: r for r in reports if r.retry_id and r.ending.status is JobStatus.FAILED}
@@ -150,7 +159,11 @@ class Claims:
         written = {row[0] for row in rows}
         return [r.job.id for r in reports if r.job.id not in written]
 
-    async def _claimed_before(self, order: ClaimOrder) -> list[ClaimedJob]:
+    async def _started_before(self, order: ClaimOrder, jobs: Sequence[ClaimedJob]) -> list[ClaimedJob]:
+        rows = await self._x.each("started_before", [(job.id, job.token) for job in jobs], session=order.session)
+        return sorted(map(ClaimedJob._make, rows), key=_place)
+
+    async def claimed_before(self, order: ClaimOrder) -> list[ClaimedJob]:
         rows = await self._x.fetch("claimed_before", session=order.session, token=order.token)
         return sorted(map(ClaimedJob._make, rows), key=_place)
 
@@ -186,6 +199,11 @@ class Claims:
 
     async def _start(self, order: ClaimOrder, jobs: Sequence[ClaimedJob]) -> list[ClaimedJob]:
         """Held jobs enter their handlers, those that need extra resources only if they get all of them."""
+        if any(job.resources for job in jobs):
+            # Who lost a claim may neither take a place for the job nor park it: it is someone else's now.
+            rows = await self._x.each("still_held", [(job.id, job.token) for job in jobs], session=order.session)
+            held = {row[0] for row in rows}
+            jobs = [job for job in jobs if job.id in held]
         able = [job for job in jobs if not job.resources or await self._acquire(job)]
         rows = await self._x.each("start", [(job.id, job.token) for job in able], session=order.session, now=order.now)
         if rows:
@@ -201,6 +219,7 @@ class Claims:
             if not pool_from_row(row).has_room:
                 await self._x.fetch("park", id=job.id, resource=name)
                 await self._x.fetch("count_one_parked", name=name)
+                await self._lanes.step_back([job.lane])
                 await self.release(taken + Counter([job.pool]))
                 return False
             await self._x.fetch("take_slot", name=name)
@@ -217,6 +236,7 @@ class Claims:
         freed = Counter(job.pool for job in back)
         freed.update(name for job in running for name in resource_names(job.resources))
         await self.release(freed)
+        await self._lanes.step_back(job.lane for job in back)
         for job in back:
             self._x.wake(pool_topic(job.pool))
         return len(back)
@@ -229,6 +249,14 @@ class Claims:
             names |= {job.pool, *resource_names(job.resources)}
         if len(names) > 1:
             await self._hot.lock_pools(self._x, sorted(names))
+
+
+def _first_of_each_job(reports: Sequence[Report]) -> Sequence[Report]:
+    """A run has one end: what was said first."""
+    first: dict[tuple[JobId, Token], Report] = {}
+    for report in reports:
+        first.setdefault((report.job.id, report.job.token), report)
+    return list(first.values())
 
 
 def _place(job: ClaimedJob) -> tuple[int, int, int, str]:

@@ -35,7 +35,7 @@ class SqlJobs:
 
     async def put(self, jobs: Sequence[Job]) -> list[Put]:
         await self._check_resources(jobs)
-        added = await self._insert(jobs, JobState.READY)
+        added = await self._insert(_first_of_each_key(jobs), JobState.READY)
         puts = {job.id: Put(job.id, PutOutcome.CREATED) for job in jobs if job.id in added}
         rest = [job for job in jobs if job.id not in added]
         for _ in range(_MOST_ROUNDS):
@@ -55,16 +55,17 @@ class SqlJobs:
 
     async def _put_in_the_way(self, jobs: Sequence[Job], puts: dict[JobId, Put]) -> list[Job]:
         """Jobs that could not simply be added; answers those that must be tried once more."""
-        await self._check_pools(jobs)
+        known = {job.id for job in jobs if await self._x.fetch("is_known", id=job.id)}
+        puts |= {job_id: Put(job_id, PutOutcome.CREATED) for job_id in known}
+        unknown = [job for job in jobs if job.id not in known]
+        await self._check_pools(unknown)
         joining: list[Job] = []
-        for job in jobs:
-            if await self._x.fetch("is_known", id=job.id):
-                puts[job.id] = Put(job.id, PutOutcome.CREATED)
-            elif job.key is None or (put := await self._put_over(job)) is None:
+        for job in unknown:
+            if job.key is None or (put := await self._put_over(job)) is None:
                 joining.append(job)
             else:
                 puts[job.id] = put
-        added = await self._insert(joining, JobState.WAITING)
+        added = await self._insert(_first_of_each_key(joining), JobState.WAITING)
         puts |= {job.id: Put(job.id, PutOutcome.CREATED) for job in joining if job.id in added}
         lanes = {job.lane for job in joining if job.id in added and job.lane and job.run_at <= job.created_at}
         if lanes:
@@ -165,6 +166,7 @@ class SqlJobs:
         behind = {job_id for job_id, _ in into_lanes}
         alone = [(job_id,) for job_id, *_ in due if job_id not in behind]
         await self._x.each("set_state", alone, state=JobState.READY.value)
+        await self._lanes.step_back(lane for _, lane, _, state in due if state == JobState.BACKOFF)
         if into_lanes:
             ids = [(job_id,) for job_id, _ in into_lanes]
             await self._x.each("set_state", ids, state=JobState.WAITING.value)
@@ -176,6 +178,18 @@ class SqlJobs:
 
     async def prune(self, before: Instant, most: int) -> int:
         return len(await self._x.fetch("prune_finished", before=before, most=most))
+
+
+def _first_of_each_key(jobs: Sequence[Job]) -> list[Job]:
+    """A statement that adds many takes them in an order of its own; of two with one key the later must win."""
+    keys: set[str] = set()
+    first = []
+    for job in jobs:
+        if job.key is None or job.key not in keys:
+            first.append(job)
+        if job.key is not None:
+            keys.add(job.key)
+    return first
 
 
 def _entry_state(job: Job, in_lane: JobState) -> JobState:

@@ -47,6 +47,12 @@ class Lanes:
         if names:
             await self.promote(names)
 
+    async def step_back(self, lanes: Iterable[str | None]) -> None:
+        """Call after heads became unclaimed: a better job may have come while they could not be displaced."""
+        names = {lane for lane in lanes if lane}
+        if names:
+            await self.reorder(names)
+
     async def reorder(self, lanes: Iterable[str]) -> None:
         """An unclaimed head steps back where a better job waits behind it."""
         for (lane,) in await self._x.each("misordered", [(lane,) for lane in sorted(set(lanes))]):

@@ -35,21 +35,19 @@ class SqlOrder:
         return None
 
     async def before(self, job: Job, *, apart_from: JobId, most: int) -> list[tuple[JobId, int]]:
-        rows = await self._x.fetch(
-            "neighbours_before",
-            pool=job.pool,
-            rank=job.rank,
-            position=job.position,
-            apart_from=apart_from,
-            most=most,
-        )
+        rows = await self._x.fetch("neighbours_before", **_place(job), apart_from=apart_from, most=most)
         return [(job_id, position) for job_id, position in rows]
 
-    async def after(self, job: Job, *, apart_from: JobId) -> int | None:
+    async def after(self, job: Job, *, apart_from: JobId) -> Job | None:
+        for row in await self._x.fetch("neighbour_after", **_place(job), apart_from=apart_from):
+            return job_from_row(row)
+        return None
+
+    async def shares_its_place(self, job: Job) -> bool:
         rows = await self._x.fetch(
-            "neighbour_after", pool=job.pool, rank=job.rank, position=job.position, apart_from=apart_from
+            "neighbour_beside", pool=job.pool, rank=job.rank, position=job.position, apart_from=job.id
         )
-        return rows[0][1] if rows else None
+        return bool(rows)
 
     async def place(self, job: Job, *, priority: int, rank: int, position: int) -> None:
         await self._x.fetch("place", id=job.id, priority=priority, rank=rank, position=position)
@@ -66,3 +64,13 @@ class SqlOrder:
         if job.lane:
             await self._lanes.reorder([job.lane])
         self._x.wake(pool_topic(job.pool))
+
+
+def _place(job: Job) -> dict[str, str | int]:
+    return {
+        "pool": job.pool,
+        "rank": job.rank,
+        "position": job.position,
+        "created_at": job.created_at,
+        "id": job.id,
+    }

@@ -21,6 +21,11 @@ class SqlPools:
             return pool_from_row(row)
         return None
 
+    async def lock(self, name: PoolName) -> Pool | None:
+        for row in await self._x.fetch("lock_pool", name=name):
+            return pool_from_row(row)
+        return None
+
     async def all(self) -> list[Pool]:
         return [pool_from_row(row) for row in await self._x.fetch("all_pools")]
 

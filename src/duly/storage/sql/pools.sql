@@ -1,5 +1,10 @@
 -- Pools: limits, and what is used of them.
 
+-- fragment: names_the_pool
+-- Whether a job's extra resources name the pool. No LIKE: an underscore in a name would match any letter.
+jobs.resources IS NOT NULL
+  AND replace(',' || jobs.resources || ',', ',' || pools.name || ',', '') <> ',' || jobs.resources || ','
+
 -- fragment: pool_columns
 name, slots, mode, prefetch, ageing_ms, used, tickets
 
@@ -31,7 +36,9 @@ WHERE pool = :name
 SELECT DISTINCT lane FROM jobs WHERE pool = :name AND lane IS NOT NULL AND state = 'waiting'
 
 -- name: pool_is_empty
-SELECT NOT EXISTS (SELECT 1 FROM jobs WHERE pool = :name) AND NOT EXISTS (SELECT 1 FROM tickets WHERE pool = :name)
+SELECT NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.pool = pools.name OR {names_the_pool})
+   AND NOT EXISTS (SELECT 1 FROM tickets WHERE tickets.pool = pools.name)
+FROM pools WHERE name = :name
 
 -- name: remove_pool
 DELETE FROM pools WHERE name = :name
@@ -53,8 +60,7 @@ UPDATE pools SET parked = parked + 1 WHERE name = :name
 -- What is used, counted from what is there: a rescue leaves no place lost.
 UPDATE pools SET
   used = (SELECT count(*) FROM jobs WHERE jobs.session IS NOT NULL AND jobs.pool = pools.name)
-       + (SELECT count(*) FROM jobs WHERE jobs.session IS NOT NULL AND jobs.state = 'running' AND jobs.resources IS NOT NULL
-            AND ',' || jobs.resources || ',' LIKE '%,' || pools.name || ',%')
+       + (SELECT count(*) FROM jobs WHERE jobs.session IS NOT NULL AND jobs.state = 'running' AND {names_the_pool})
        + (SELECT count(*) FROM tickets WHERE tickets.pool = pools.name AND tickets.state = 'held'),
   tickets = (SELECT count(*) FROM tickets WHERE tickets.pool = pools.name AND tickets.state = 'waiting'),
   parked = (SELECT count(*) FROM jobs WHERE jobs.parked_on = pools.name AND jobs.state = 'parked')

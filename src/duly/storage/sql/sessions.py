@@ -1,11 +1,23 @@
 """Sessions in SQL: leases, heartbeats, rescue."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from duly.domain.ids import JobId, PoolName, SessionId, Token
 from duly.domain.instants import Instant, Micros
 from duly.domain.jobs import Ending, Job, JobState, JobStatus
-from duly.domain.sessions import Beat, ClaimedJob, Exchange, Report, Rescue, Session, SessionLost, Wanted
+from duly.domain.sessions import (
+    Beat,
+    ClaimedJob,
+    Exchange,
+    OverCapacity,
+    Report,
+    Rescue,
+    Session,
+    SessionLost,
+    Wanted,
+)
+from duly.storage.errors import ConstraintViolated
 from duly.storage.executor import Executor
 from duly.storage.sql.claims import ClaimOrder, Claims
 from duly.storage.sql.rows import job_from_row, resources_text
@@ -51,7 +63,8 @@ class SqlSessions:
     async def claim(
         self, session: SessionId, wanted: Mapping[PoolName, int], *, token: Token, now: Instant
     ) -> Sequence[ClaimedJob]:
-        return await self._claims.claim_once(ClaimOrder(session, token, now), wanted)
+        with _within_capacity_of(session):
+            return await self._claims.claim_once(ClaimOrder(session, token, now), wanted)
 
     async def exchange(
         self,
@@ -65,7 +78,8 @@ class SqlSessions:
         again: bool = False,
     ) -> Exchange:
         order = ClaimOrder(session, token, now)
-        return await self._claims.exchange(order, reports, starting, wanted, again=again)
+        with _within_capacity_of(session):
+            return await self._claims.exchange(order, reports, starting, wanted, again=again)
 
     async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob]) -> None:
         await self._claims.give_back(session, jobs)
@@ -80,7 +94,8 @@ class SqlSessions:
                 return False
             ending = Ending(status=JobStatus.CANCELLED, error=reason)
             ended, _ = await self._claims.finish(job.session, [Report(_claimed(job), ending)], now)
-            await self._x.fetch("count_ended", id=job.session, ended=ended)
+            await self._x.each("void_claims", [(job_id,) for job_id in ended])
+            await self._x.fetch("count_ended", id=job.session, ended=len(ended))
             return True
         return False
 
@@ -99,9 +114,10 @@ class SqlSessions:
             if _has_started(job)
         ]
         failed, _ = await self._claims.finish(session, reports, now)
+        await self._x.each("void_claims", [(job_id,) for job_id in failed])
         ended = len(jobs) < len(retries)
         tickets = await self._end(session) if ended else 0
-        return Rescue(session=session, returned=returned, failed=failed, tickets=tickets, ended=ended)
+        return Rescue(session=session, returned=returned, failed=len(failed), tickets=tickets, ended=ended)
 
     async def _end(self, session: SessionId) -> int:
         """Its tickets go with it."""
@@ -113,6 +129,17 @@ class SqlSessions:
         # Locked first, in a statement of its own: then no claim or release is half counted.
         await self._x.fetch("lock_all_pools")
         await self._x.fetch("recount_pools")
+
+
+@contextmanager
+def _within_capacity_of(session: SessionId) -> Iterator[None]:
+    """The schema counts what a session runs and is the judge of it: here its verdict gets the domain's name."""
+    try:
+        yield
+    except ConstraintViolated as refusal:
+        if refusal.name == "sessions_within_capacity":
+            raise OverCapacity(session) from refusal
+        raise
 
 
 def _has_started(job: Job) -> bool:

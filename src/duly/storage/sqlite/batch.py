@@ -8,7 +8,7 @@ import apsw
 from duly.domain.errors import Unavailable
 from duly.domain.instants import Micros
 from duly.ports.clock import Clock
-from duly.storage.constraints import ConstraintViolated
+from duly.storage.errors import ConstraintViolated
 from duly.storage.executor import Executor
 from duly.storage.sqlite.executor import SqliteExecutor
 from duly.storage.sqlite.faults import Poisoned, StillBusy, again, translated

@@ -92,9 +92,13 @@ def open_reader(path: str) -> apsw.Connection:
 
 def _opened(path: str, flags: int) -> apsw.Connection:
     try:
-        return apsw.Connection(path, flags=flags, statementcachesize=_CACHED_STATEMENTS)
+        connection = apsw.Connection(path, flags=flags, statementcachesize=_CACHED_STATEMENTS)
+        # Without it a cached statement is compiled anew for each parameter that might change its plan: a claim took
+        # 146 µs instead of 8.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     except apsw.Error as error:
         raise translated(error, path) from error
+    return connection
 
 
 def _require_wal(connection: apsw.Connection, path: str) -> None:

@@ -5,7 +5,7 @@ import errno
 import apsw
 
 from duly.domain.errors import Unavailable
-from duly.storage.constraints import ConstraintViolated
+from duly.storage.errors import Constraint, ConstraintViolated
 
 _FSYNC_FAILED = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
 
@@ -28,6 +28,14 @@ _STORE_FAULTS = {
     apsw.SQLITE_INTERRUPT: ("the statement was interrupted", "try again"),
     apsw.SQLITE_NOLFS: ("the file outgrew the file system", "move it to a larger file system"),
     apsw.SQLITE_TOOBIG: ("a value is larger than SQLite can hold", "store less in one row"),
+}
+
+_CONSTRAINTS: dict[int, Constraint] = {
+    apsw.SQLITE_CONSTRAINT_UNIQUE: "unique",
+    apsw.SQLITE_CONSTRAINT_PRIMARYKEY: "unique",
+    apsw.SQLITE_CONSTRAINT_ROWID: "unique",
+    apsw.SQLITE_CONSTRAINT_NOTNULL: "not_null",
+    apsw.SQLITE_CONSTRAINT_FOREIGNKEY: "foreign_key",
 }
 
 _SYSTEM_FAULTS = {
@@ -53,12 +61,12 @@ class Poisoned(Unavailable):
 
 def translated(error: apsw.Error, path: str) -> Exception:
     """The error of Duly for an error of SQLite; that of a statement which is simply wrong stays as it is."""
-    extended: int = getattr(error, "extendedresult", None) or 0
+    extended = getattr(error, "extendedresult", 0)
     code = extended & 0xFF
     if code in (apsw.SQLITE_BUSY, apsw.SQLITE_LOCKED, apsw.SQLITE_PROTOCOL):
         return StillBusy(str(error))
     if code == apsw.SQLITE_CONSTRAINT:
-        return ConstraintViolated(str(error))
+        return _violated(extended, str(error))
     if extended in _FSYNC_FAILED:
         return Poisoned(
             f"{path}: the disk refused to make a write durable (fsync failed), and trying again could lie;"
@@ -77,6 +85,11 @@ def translated_system(error: OSError, path: str) -> Unavailable:
 def again(error: Exception) -> Exception:
     """The same refusal for one more caller: an exception raised in two tasks would mix their tracebacks."""
     return type(error)(*error.args)
+
+
+def _violated(extended: int, message: str) -> ConstraintViolated:
+    """SQLite names the rule, or the columns where it has no name, behind a colon."""
+    return ConstraintViolated(message.partition(": ")[2] or message, _CONSTRAINTS.get(extended, "check"))
 
 
 def _unavailable(path: str, happened: str, fix: str) -> Unavailable:

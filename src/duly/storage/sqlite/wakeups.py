@@ -70,13 +70,13 @@ class SqliteListener:
         self._seen_version = wakeups.data_version() if backstop else None
 
     async def wait(self, at_most: Micros) -> frozenset[str]:
+        until = self._clock.lease_now() + at_most
         left = at_most
         while not (topics := self._take()) and left > 0:
-            slice_ = min(left, BACKSTOP_MICROS) if self._backstop else left
-            await self._sleep_or_hear(Micros(slice_))
-            left = Micros(left - slice_)
+            await self._sleep_or_hear(min(left, BACKSTOP_MICROS) if self._backstop else left)
             if not self._heard and self._changed_elsewhere():
                 return EVERYTHING
+            left = Micros(until - self._clock.lease_now())
         return topics
 
     def close(self) -> None:
@@ -101,15 +101,15 @@ class SqliteListener:
         return topics
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        if self._waiter is not None:
+            _release(self._waiter)
 
     async def _sleep_or_hear(self, at_most: Micros) -> None:
         """Sleeps by the Clock port, so that a simulated day passes as fast as the simulation likes."""
         waiter = self._waiter = self._loop.create_future()
         sleeper = asyncio.ensure_future(self._clock.sleep(at_most))
-        # This waiter and no later one: a sleeper that was cancelled says so only on the loop's next turn.
-        sleeper.add_done_callback(lambda _: waiter.done() or waiter.set_result(None))
+        # Of this waiter only: a sleeper that is cancelled below reports when the next one may be waiting.
+        sleeper.add_done_callback(lambda _: _release(waiter))
         try:
             if not self._heard:
                 await waiter
@@ -125,3 +125,8 @@ class SqliteListener:
             return False
         known, self._seen_version = self._seen_version, version
         return known is not None
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -48,6 +48,11 @@ RETURNING id, lane, pool, resources
 SELECT f.id FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
 JOIN finished_jobs f ON f.id = r.id AND f.session = :session AND f.token = r.token
 
+-- name: void_claims
+-- columns: id
+-- Runs that others ended: a late report of their worker must not be taken for the one that was written.
+UPDATE finished_jobs SET token = NULL WHERE id = ANY(:id::text[])
+
 -- name: jobs_held
 -- columns: id token
 -- Full rows of runs that failed, for their next attempts.
@@ -107,6 +112,22 @@ WITH started AS (
   FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
   WHERE jobs.id = r.id AND jobs.session = :session AND jobs.token = r.token AND jobs.state = 'claimed'
   RETURNING jobs.*
+)
+SELECT {claimed_columns} FROM started
+
+-- name: still_held
+-- columns: id token
+-- Held jobs whose claims are still good, and stay so until commit.
+SELECT jobs.id FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
+JOIN jobs ON jobs.id = r.id AND jobs.session = :session AND jobs.token = r.token AND jobs.state = 'claimed'
+FOR NO KEY UPDATE OF jobs
+
+-- name: started_before
+-- columns: id token
+-- Held jobs that an earlier run of the same exchange has started.
+WITH started AS (
+  SELECT jobs.* FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
+  JOIN jobs ON jobs.id = r.id AND jobs.session = :session AND jobs.token = r.token AND jobs.state = 'running'
 )
 SELECT {claimed_columns} FROM started
 

@@ -37,6 +37,11 @@ RETURNING id, lane, pool, resources
 -- Reports that an earlier run of the same exchange has written.
 SELECT id FROM finished_jobs WHERE id = :id AND session = :session AND token = :token
 
+-- name: void_claims
+-- columns: id
+-- Runs that others ended: a late report of their worker must not be taken for the one that was written.
+UPDATE finished_jobs SET token = NULL WHERE id = :id
+
 -- name: jobs_held
 -- columns: id token
 -- Full rows of runs that failed, for their next attempts.
@@ -74,6 +79,16 @@ UPDATE pools SET used = used + :taken WHERE name = :name
 UPDATE jobs SET state = 'running', started_at = :now
 WHERE id = :id AND session = :session AND token = :token AND state = 'claimed'
 RETURNING {claimed_columns}
+
+-- name: still_held
+-- columns: id token
+-- Held jobs whose claims are still good, and stay so until commit.
+SELECT id FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'claimed'
+
+-- name: started_before
+-- columns: id token
+-- Held jobs that an earlier run of the same exchange has started.
+SELECT {claimed_columns} FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'running'
 
 -- name: give_back
 -- columns: id token

@@ -1,0 +1,61 @@
+"""What must hold in the tables at every commit, whatever was done: looked up in plain SQL, apart from the stores."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+Rows = Callable[[str], Awaitable[list[tuple[Any, ...]]]]
+
+_IS_HEAD = "state NOT IN ('scheduled', 'waiting')"
+
+LAWS = {
+    "a lane has two heads": f"SELECT lane, count(*) FROM jobs WHERE lane IS NOT NULL AND {_IS_HEAD} "
+    "GROUP BY lane HAVING count(*) > 1",
+    "a lane is dead: jobs wait and there is no head": "SELECT DISTINCT lane FROM jobs w WHERE state = 'waiting' "
+    f"AND NOT EXISTS (SELECT 1 FROM jobs h WHERE h.lane = w.lane AND h.{_IS_HEAD})",
+    "a job waits without a lane": "SELECT id FROM jobs WHERE state = 'waiting' AND lane IS NULL",
+    "an unclaimed head has a better job behind it": "SELECT h.lane, h.id, w.id FROM jobs h JOIN jobs w "
+    "ON w.lane = h.lane AND w.state = 'waiting' AND h.state IN ('ready', 'parked') "
+    "AND (w.rank, w.position, w.created_at, w.id) < (h.rank, h.position, h.created_at, h.id)",
+    "a job is both live and finished": "SELECT id FROM jobs WHERE id IN (SELECT id FROM finished_jobs)",
+    "a key is held twice": "SELECT key FROM jobs WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1",
+    "a session counts other runs than it has": "SELECT id, busy FROM sessions s WHERE busy <> "
+    "(SELECT count(*) FROM jobs WHERE jobs.session = s.id AND state = 'running')",
+    "a session runs more than it can": "SELECT id FROM sessions WHERE busy > capacity",
+    "a job belongs to a session that is gone": "SELECT id FROM jobs WHERE session IS NOT NULL "
+    "AND session NOT IN (SELECT id FROM sessions)",
+    "a ticket belongs to a session that is gone": "SELECT id FROM tickets "
+    "WHERE session NOT IN (SELECT id FROM sessions)",
+    "a chain has two live ends": "SELECT chain FROM jobs GROUP BY chain HAVING count(*) > 1",
+    "an attempt beyond the policy": "SELECT id FROM jobs WHERE attempt > max_attempts "
+    "UNION ALL SELECT id FROM finished_jobs WHERE attempt > max_attempts",
+}
+
+
+async def broken_laws(rows: Rows, *, apart_from: frozenset[str] = frozenset()) -> list[str]:
+    broken = [
+        f"{law}: {found}" for law, sql in LAWS.items() if law not in apart_from and (found := (await rows(sql))[:5])
+    ]
+    return broken + await _miscounted_pools(rows)
+
+
+async def _miscounted_pools(rows: Rows) -> list[str]:
+    """Counted here by hand, with no SQL of the store's own."""
+    used: dict[str, int] = {}
+    waiting: dict[str, int] = {}
+    for pool, resources, state in await rows("SELECT pool, resources, state FROM jobs WHERE session IS NOT NULL"):
+        extra = resources.split(",") if resources and state == "running" else []
+        for name in (pool, *extra):
+            used[name] = used.get(name, 0) + 1
+    for pool, state in await rows("SELECT pool, state FROM tickets"):
+        counts = used if state == "held" else waiting
+        counts[pool] = counts.get(pool, 0) + 1
+    parked = dict(await rows("SELECT parked_on, count(*) FROM jobs WHERE state = 'parked' GROUP BY parked_on"))
+    wrong = []
+    for name, counted, tickets, hint in await rows("SELECT name, used, tickets, parked FROM pools"):
+        if counted != used.get(name, 0):
+            wrong.append(f"pool {name} counts {counted} used, but {used.get(name, 0)} are")
+        if tickets != waiting.get(name, 0):
+            wrong.append(f"pool {name} counts {tickets} tickets, but {waiting.get(name, 0)} wait")
+        if hint == 0 and parked.get(name, 0):
+            wrong.append(f"nobody would look for the jobs parked on {name}")
+    return wrong
