@@ -53,7 +53,7 @@ class Claims:
         if self._x.rerun:
             # The lost run may still be at work on the server; it holds its session's row until it is done.
             await self._x.fetch("lock_session", id=order.session)
-            if earlier := await self._claimed_before(order):
+            if earlier := await self.claimed_before(order):
                 return earlier
         return await self.claim(order, wanted)
 
