@@ -158,7 +158,9 @@ def entered_twice(runs: Sequence[Run]) -> Iterable[str]:
 def recorded_without_run(facts: Facts, runs: Sequence[Run]) -> Iterable[str]:
     """What is recorded as completed was entered and left; what was entered is known to the tables."""
     left = {run.entered.job for run in runs if run.end is not None}
-    yield from (f"{row.id}: completed, not run" for row in facts.finished if row.status == "COMPLETED" and row.id not in left)
+    yield from (
+        f"{row.id}: completed, not run" for row in facts.finished if row.status == "COMPLETED" and row.id not in left
+    )
     known = {row.id for row in facts.finished} | {job.id for job in facts.live}
     yield from (f"{run.entered.job}: run, not known" for run in runs if run.entered.job not in known)
 
@@ -227,11 +229,10 @@ def overlapping_in_lanes(runs: Sequence[Run]) -> Iterable[str]:
             yield f"lane {lane}: {most} runs at once"
 
 
-def over_limit(runs: Sequence[Run], limits: Mapping[str, int]) -> Iterable[str]:
-    for pool, limit in limits.items():
-        most = most_at_once([run for run in runs if run.entered.pool == pool])
-        if most > limit:
-            yield f"pool {pool}: {most} runs at once, its limit is {limit}"
+def over_limit(runs: Sequence[Run], pool: str, limit: int) -> Iterable[str]:
+    most = most_at_once([run for run in runs if run.entered.pool == pool])
+    if most > limit:
+        yield f"pool {pool}: {most} runs at once, its limit is {limit}"
 
 
 def most_at_once(runs: Iterable[Run]) -> int:

@@ -15,6 +15,7 @@ from duly.bootstrap import Queue
 from duly.domain.ids import PoolName
 from duly.domain.pools import Pool
 from duly.settings import Settings
+from tests.acceptance.checker import Facts, facts_of
 from tests.acceptance.journal import JournalReader, boottime
 
 _ROOT = Path(__file__).parents[2]
@@ -25,6 +26,14 @@ async def until(fact: Callable[[], bool], *, within: float, what: str) -> None:
     """Waits for a fact, by looking; a fact that does not come is a failure."""
     deadline = boottime() + within
     while not fact():
+        assert boottime() < deadline, f"not within {within:g} s: {what}"
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def until_in(database_url: str, fact: Callable[[Facts], bool], *, within: float, what: str) -> None:
+    """The same for a fact of the database."""
+    deadline = boottime() + within
+    while not fact(await facts_of(database_url)):
         assert boottime() < deadline, f"not within {within:g} s: {what}"
         await asyncio.sleep(POLL_SECONDS)
 
@@ -62,9 +71,7 @@ class Workers:
         command += [f"--pool={name}={executors}" for name, executors in pools.items()]
         command += ["--fsync"] if self._fsync else []
         with (self._folder / f"stderr-{len(self._started)}").open("wb") as stderr:
-            process = subprocess.Popen(
-                command, env=self._environment, cwd=_ROOT, stdin=subprocess.PIPE, stderr=stderr
-            )
+            process = subprocess.Popen(command, env=self._environment, cwd=_ROOT, stdin=subprocess.PIPE, stderr=stderr)
         self._started.append(process)
         return process.pid
 

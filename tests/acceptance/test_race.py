@@ -71,7 +71,7 @@ def test_ten_thousand_jobs_race_over_sixteen_processes_and_each_runs_once(databa
         checker.entered_twice(runs),
         checker.recorded_without_run(facts, runs),
         checker.overlapping_in_lanes(runs),
-        checker.over_limit(runs, LIMITS),
+        *(checker.over_limit(runs, pool, limit) for pool, limit in LIMITS.items()),
         checker.out_of_order([run for run in runs if run.entered.pool == ONE], _of_pool_one(put)),
     )
 
@@ -88,15 +88,15 @@ def test_a_pool_of_one_keeps_its_order_while_its_workers_come_and_go(database_ur
     async def relay(workers: Workers) -> list[str]:
         news = [NewJob(kind="work", params={"n": n, "work_ms": 2}, pool=ONE, retry=NO_RETRY) for n in range(jobs)]
         async with opened(database_url, LIMITS) as queue:
-            put = [done.job_id for done in await queue.jobs.put_many(news)]
+            put: list[str] = [done.job_id for done in await queue.jobs.put_many(news)]
         for _ in range(4):
             workers.start({ONE: 1})
         for seen in range(per_worker, jobs, per_worker):
             # Whoever has the pool keeps it, job after job; sent away, it leaves its turn to another process.
-            await until(lambda seen=seen: len(workers.journal.left()) >= seen, within=60, what="the pool goes on")
+            await _left(workers, seen)
             workers.send(workers.journal.left()[-1].pid, signal.SIGTERM)
             workers.start({ONE: 1})
-        await until(lambda: len(workers.journal.left()) >= jobs, within=60, what="the pool is drained")
+        await _left(workers, jobs)
         await workers.stop_all()
         return put
 
@@ -110,6 +110,10 @@ def test_a_pool_of_one_keeps_its_order_while_its_workers_come_and_go(database_ur
         checker.lost_or_doubled(facts, put),
         checker.left_behind(facts),
         checker.entered_twice(runs),
-        checker.over_limit(runs, {ONE: 1}),
+        checker.over_limit(runs, ONE, 1),
         checker.out_of_order(runs, put),
     )
+
+
+async def _left(workers: Workers, count: int) -> None:
+    await until(lambda: len(workers.journal.left()) >= count, within=60, what=f"{count} jobs have run")

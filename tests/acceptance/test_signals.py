@@ -11,7 +11,7 @@ from duly.domain.ids import PoolName
 from duly.domain.jobs import NewJob
 from duly.domain.retries import RetryPolicy
 from tests.acceptance import checker
-from tests.acceptance.processes import POLL_SECONDS, Workers, opened, until
+from tests.acceptance.processes import POLL_SECONDS, Workers, opened, until, until_in
 
 pytestmark = pytest.mark.serial
 
@@ -28,7 +28,7 @@ def test_a_worker_told_to_stop_ends_what_runs_claims_nothing_more_and_leaves_the
     async def stop_and_start_again(workers: Workers) -> list[str]:
         news = [NewJob(kind="work", params={"n": n, "work_ms": 1_000 if n < 2 else 0}, pool=WIDE) for n in range(20)]
         async with opened(database_url, LIMITS) as queue:
-            put = [done.job_id for done in await queue.jobs.put_many(news)]
+            put: list[str] = [done.job_id for done in await queue.jobs.put_many(news)]
             pid = workers.start({WIDE: 2})
             await until(lambda: len(workers.journal.entered()) == 2, within=60, what="two jobs run")
             workers.send(pid, signal.SIGTERM)
@@ -67,13 +67,19 @@ def test_a_worker_that_stood_still_beyond_its_lease_is_refused_and_begins_anew(
         async with opened(database_url, LIMITS) as queue:
             paused = workers.start({ONE: 1})
             await workers.all_ready()
-            first = await queue.jobs.put(NewJob(kind="work", params={"n": 1, "block_ms": 1_500}, pool=ONE, retry=AT_ONCE))
+            blocking = {"n": 1, "block_ms": 1_500}
+            first = await queue.jobs.put(NewJob(kind="work", params=blocking, pool=ONE, retry=AT_ONCE))
             await until(lambda: len(workers.journal.entered()) == 1, within=30, what="the first worker runs the job")
             await _stop_between_transactions(store, database_url, workers, paused)
 
             other = workers.start({ONE: 1})
             await until(lambda: other in _leavers(workers), within=30, what="another worker has done the job")
-            await _completed(database_url, 1)
+            await until_in(
+                database_url,
+                lambda facts: any(row.status == "COMPLETED" for row in facts.finished),
+                within=30,
+                what="the other worker's report is written",
+            )
             assert paused not in _leavers(workers)
             workers.send(paused, signal.SIGCONT)
             await until(lambda: paused in _leavers(workers), within=30, what="the first worker ends its run")
@@ -103,14 +109,6 @@ def _leavers(workers: Workers) -> set[int]:
     return {line.pid for line in workers.journal.left()}
 
 
-async def _completed(database_url: str, count: int) -> None:
-    async def look() -> None:
-        while sum(row.status == "COMPLETED" for row in (await checker.facts_of(database_url)).finished) < count:
-            await asyncio.sleep(POLL_SECONDS)
-
-    await asyncio.wait_for(look(), 30)
-
-
 async def _stop_between_transactions(store: str, database_url: str, workers: Workers, pid: int) -> None:
     """One that stands still while it writes holds up whoever wants to write; that is another story."""
     while True:
@@ -128,11 +126,15 @@ def _state(pid: int) -> str:
 
 async def _is_writing(store: str, database_url: str, pid: int) -> bool:
     if store == "sqlite":
-        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-        return any(lock[1] == "FLOCK" and lock[4] == str(pid) for lock in locks)
+        return _holds_a_file_lock(pid)
     connection = await asyncpg.connect(database_url)
     try:
         query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle'"
         return int(await connection.fetchval(query + " AND pid <> pg_backend_pid()")) > 0
     finally:
         await connection.close()
+
+
+def _holds_a_file_lock(pid: int) -> bool:
+    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return any(lock[1] == "FLOCK" and lock[4] == str(pid) for lock in locks)
