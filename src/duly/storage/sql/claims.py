@@ -48,8 +48,17 @@ class Claims:
         self._hot = hot
         self._lanes = Lanes(executor)
 
+    async def claim_once(self, order: ClaimOrder, wanted: Mapping[PoolName, int]) -> list[ClaimedJob]:
+        """In one statement, unless the answer to it was lost: then what it claimed is found, not claimed anew."""
+        if self._x.rerun:
+            # The lost run may still be at work on the server; it holds its session's row until it is done.
+            await self._x.fetch("lock_session", id=order.session)
+            if earlier := await self.claimed_before(order):
+                return earlier
+        return await self.claim(order, wanted)
+
     async def claim(self, order: ClaimOrder, wanted: Mapping[PoolName, int]) -> list[ClaimedJob]:
-        """In one statement; a job that needs extra resources is held, not started."""
+        """A job that needs extra resources is held, not started."""
         claimed = await self._hot.claim(self._x, order, [(pool, count) for pool, count in wanted.items() if count])
         return sorted(claimed, key=_place)
 

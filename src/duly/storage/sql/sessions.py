@@ -64,7 +64,7 @@ class SqlSessions:
         self, session: SessionId, wanted: Mapping[PoolName, int], *, token: Token, now: Instant
     ) -> Sequence[ClaimedJob]:
         with _within_capacity_of(session):
-            return await self._claims.claim(ClaimOrder(session, token, now), wanted)
+            return await self._claims.claim_once(ClaimOrder(session, token, now), wanted)
 
     async def exchange(
         self,

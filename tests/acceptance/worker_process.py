@@ -1,0 +1,87 @@
+"""A worker as a process of its own, whose handler notes in a journal what it does: the journal decides what ran."""
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from duly.bootstrap import Queue
+from duly.domain.ids import PoolName
+from duly.domain.sessions import ClaimedJob
+from duly.settings import settings_from
+from tests.acceptance.journal import Journal
+
+
+async def run(journal: Journal, pools: dict[PoolName, int]) -> None:
+    asked_to_stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked_to_stop.set)
+    queue = await Queue.open(settings_from(os.environ))
+    worker = queue.worker(
+        handlers={"work": lambda job: _handle(journal, job)}, pools=pools, name=f"acceptance {os.getpid()}"
+    )
+
+    async def stop() -> None:
+        await asked_to_stop.wait()
+        journal.note("stopping")
+        worker.stop()
+
+    stopping = asyncio.create_task(stop())
+    try:
+        journal.note("ready")
+        await worker.run()
+    finally:
+        stopping.cancel()
+        await queue.close()
+
+
+def _handle(journal: Journal, job: ClaimedJob) -> object:
+    """`block_ms` holds the event loop, as a careless handler would; `work_ms` leaves it to others."""
+    params = json.loads(job.payload)
+    _note(journal, "enter", job, params["n"])
+    time.sleep(params.get("block_ms", 0) / 1000)
+    if params.get("work_ms"):
+        return _work(journal, job, params)
+    _note(journal, "leave", job, params["n"])
+    return None
+
+
+async def _work(journal: Journal, job: ClaimedJob, params: dict[str, int]) -> None:
+    try:
+        await asyncio.sleep(params["work_ms"] / 1000)
+    except asyncio.CancelledError:
+        _note(journal, "cancelled", job, params["n"])
+        raise
+    _note(journal, "leave", job, params["n"])
+
+
+def _note(journal: Journal, event: str, job: ClaimedJob, n: int) -> None:
+    journal.note(
+        event, job=job.id, chain=job.chain, n=n, attempt=job.attempt, pool=job.pool, lane=job.lane, token=job.token
+    )
+
+
+def _end_with_parent() -> None:
+    """A test that was itself killed leaves no worker behind: its end of our standard input closes with it."""
+    os.read(0, 1)
+    os._exit(1)
+
+
+def main() -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--journal", type=Path, required=True)
+    parser.add_argument("--fsync", action="store_true")
+    parser.add_argument("--pool", action="append", default=[], help="name=executors")
+    given = parser.parse_args()
+    pools = {PoolName(name): int(count) for name, count in (pool.split("=") for pool in given.pool)}
+    asyncio.run(run(Journal(given.journal, fsync=given.fsync), pools))
+
+
+if __name__ == "__main__":
+    main()
+    sys.exit(0)
