@@ -1,4 +1,9 @@
 -- Statements that take many rows, as Postgres runs them: once, each column an array.
+--
+-- Plans are made once and kept, most likely while the tables were small, and a queue is mostly empty when it is analysed:
+-- so a statement's shape must leave the planner no choice but one index probe per row. LATERAL with a row lock, and
+-- OFFSET 0 where there is none, keep a probe from being turned into a join, which would hash or walk a whole table.
+-- `IS NOT DISTINCT FROM` keeps the session's index out of a lookup by id: with it, n reports met n claims pair by pair.
 
 -- name: insert_jobs
 -- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain
@@ -17,7 +22,7 @@ FROM unnest(:id::text[], :kind::text[], :payload::text[], :key::text[], :lane::t
      AS new(id, kind, payload, key, lane, pool, resources, priority, position, run_at, created_at, state, attempt,
             max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain)
 JOIN pools p ON p.name = new.pool AND (p.mode <> 'draining' OR new.retry_of IS NOT NULL)
-WHERE NOT EXISTS (SELECT FROM finished_jobs f WHERE f.id = new.id)
+WHERE NOT EXISTS (SELECT FROM finished_jobs f WHERE f.id = new.id OFFSET 0)
 ORDER BY new.lane, new.position
 ON CONFLICT DO NOTHING
 RETURNING id
@@ -26,33 +31,36 @@ RETURNING id
 -- columns: id token status error exit_code result
 -- Only the claim's own session and token end a run; anything else changes nothing. A run that was asked to stop
 -- ends as cancelled, whatever its failure was called.
-WITH report AS (
-  SELECT * FROM unnest(:id::text[], :token::bigint[], :status::text[], :error::text[], :exit_code::bigint[],
-                       :result::text[]) AS r(id, token, status, error, exit_code, result)
-), done AS (
-  DELETE FROM jobs USING report r
-  WHERE jobs.id = r.id AND jobs.session = :session AND jobs.token = r.token AND jobs.state = 'running'
-  RETURNING jobs.*, jobs.cancel_reason IS NOT NULL AND r.status = 'FAILED' AS stopped,
-            r.status, r.error, r.exit_code, r.result
+WITH held AS MATERIALIZED (
+  SELECT job.*, job.cancel_reason IS NOT NULL AND r.status = 'FAILED' AS stopped, r.status, r.error, r.exit_code, r.result
+  FROM unnest(:id::text[], :token::bigint[], :status::text[], :error::text[], :exit_code::bigint[], :result::text[])
+       AS r(id, token, status, error, exit_code, result)
+  CROSS JOIN LATERAL (
+    SELECT * FROM jobs WHERE id = r.id AND token = r.token AND session IS NOT DISTINCT FROM :session AND state = 'running'
+    FOR UPDATE) AS job
+), removed AS (
+  DELETE FROM jobs WHERE id = ANY(ARRAY(SELECT id FROM held))
 )
 INSERT INTO finished_jobs ({finished_columns})
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
        chain, session, token, started_at, :now::bigint, CASE WHEN stopped THEN 'CANCELLED' ELSE status END,
        CASE WHEN stopped THEN cancel_reason ELSE error END, exit_code, result
-FROM done
+FROM held
 RETURNING id, lane, pool, resources
 
 -- name: already_finished
 -- columns: id token
 -- Reports that an earlier run of the same exchange has written.
 SELECT f.id FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
-JOIN finished_jobs f ON f.id = r.id AND f.session = :session AND f.token = r.token
+CROSS JOIN LATERAL (
+  SELECT id FROM finished_jobs WHERE id = r.id AND session = :session AND token = r.token OFFSET 0) AS f
 
 -- name: jobs_held
 -- columns: id token
 -- Full rows of runs that failed, for their next attempts.
 SELECT {job_columns} FROM jobs
-WHERE id = ANY(:id::text[]) AND session = :session AND token = ANY(:token::bigint[]) AND state = 'running'
+WHERE id = ANY(:id::text[]) AND session IS NOT DISTINCT FROM :session AND token = ANY(:token::bigint[])
+  AND state = 'running'
 
 -- name: lock_pools
 -- columns: name
@@ -102,21 +110,22 @@ SELECT claimed.* FROM alive LEFT JOIN claimed ON true
 -- name: start
 -- columns: id token
 -- A held job enters its handler.
-WITH started AS (
-  UPDATE jobs SET state = 'running', started_at = :now::bigint
-  FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
-  WHERE jobs.id = r.id AND jobs.session = :session AND jobs.token = r.token AND jobs.state = 'claimed'
-  RETURNING jobs.*
-)
-SELECT {claimed_columns} FROM started
+UPDATE jobs SET state = 'running', started_at = :now::bigint
+WHERE id = ANY(ARRAY(
+  SELECT held.id FROM unnest(:id::text[], :token::bigint[]) AS r(id, token) CROSS JOIN LATERAL (
+    SELECT id FROM jobs WHERE id = r.id AND token = r.token AND session IS NOT DISTINCT FROM :session AND state = 'claimed'
+    FOR NO KEY UPDATE) AS held))
+RETURNING {claimed_columns}
 
 -- name: give_back
 -- columns: id token
 -- A claim whose handler was never entered returns to its place.
 UPDATE jobs SET state = 'ready', session = NULL, token = NULL, started_at = NULL
-FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
-WHERE jobs.id = r.id AND jobs.session = :session AND jobs.token = r.token
-RETURNING jobs.id
+WHERE id = ANY(ARRAY(
+  SELECT held.id FROM unnest(:id::text[], :token::bigint[]) AS r(id, token) CROSS JOIN LATERAL (
+    SELECT id FROM jobs WHERE id = r.id AND token = r.token AND session IS NOT DISTINCT FROM :session
+    FOR NO KEY UPDATE) AS held))
+RETURNING id
 
 -- name: set_state
 -- columns: id
@@ -141,13 +150,15 @@ WHERE name = ANY(:name::text[])
 -- name: promote
 -- columns: lane
 -- A lane without a head gets its best waiting job as head. The row is locked while it is picked: a waiting job that
--- is cancelled at the same moment is passed over, not promoted into nothing.
+-- is cancelled at the same moment is passed over, not promoted into nothing. Most lanes have nothing waiting, so that is
+-- looked at first; and a lane that has a head is left alone, because two who cancel in it would lock each other's jobs.
 UPDATE jobs SET state = 'ready'
 WHERE id = ANY(ARRAY(
   SELECT best.id FROM unnest(:lane::text[]) AS freed(lane) CROSS JOIN LATERAL (
-    SELECT id FROM jobs WHERE jobs.lane = freed.lane AND state = 'waiting' ORDER BY {in_order} LIMIT 1 FOR UPDATE
-  ) AS best
-  WHERE NOT EXISTS (SELECT FROM jobs head WHERE head.lane = freed.lane AND head.state NOT IN ('scheduled', 'waiting'))))
+    SELECT id FROM jobs WHERE lane = freed.lane AND state = 'waiting' ORDER BY {in_order} LIMIT 1 FOR UPDATE) AS best
+  WHERE EXISTS (SELECT FROM jobs w WHERE w.lane = freed.lane AND w.state = 'waiting' OFFSET 0)
+    AND NOT EXISTS (
+      SELECT FROM jobs head WHERE head.lane = freed.lane AND head.state NOT IN ('scheduled', 'waiting') OFFSET 0)))
 RETURNING lane, pool
 
 -- name: hold_heads
@@ -162,7 +173,7 @@ WHERE lane = ANY(:lane::text[]) AND state NOT IN ('scheduled', 'waiting') ORDER 
 SELECT head.lane FROM jobs head
 WHERE head.lane = ANY(:lane::text[]) AND head.state IN ('ready', 'parked') AND EXISTS (
   SELECT FROM jobs w WHERE w.lane = head.lane AND w.state = 'waiting'
-    AND (w.rank, w.position, w.created_at, w.id) < (head.rank, head.position, head.created_at, head.id))
+    AND (w.rank, w.position, w.created_at, w.id) < (head.rank, head.position, head.created_at, head.id) OFFSET 0)
 
 -- name: set_position
 -- columns: id position
