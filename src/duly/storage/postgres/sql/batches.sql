@@ -7,6 +7,7 @@
 
 -- name: insert_jobs
 -- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain
+-- repeats: kind pool priority run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
 -- In lane order, so that two batches wait for each other at one place only.
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
@@ -15,12 +16,21 @@ SELECT new.id, new.kind, new.payload, new.key, new.lane, new.pool, new.resources
        CASE WHEN p.ageing_ms IS NULL THEN -new.priority ELSE new.position - new.priority * p.ageing_ms * 1000 END,
        new.position, new.run_at, new.created_at, new.state, new.attempt, new.max_attempts, new.backoff_ms,
        new.backoff_cap_ms, new.timeout_ms, new.retry_of, new.chain
-FROM unnest(:id::text[], :kind::text[], :payload::text[], :key::text[], :lane::text[], :pool::text[],
-            :resources::text[], :priority::bigint[], :position::bigint[], :run_at::bigint[], :created_at::bigint[],
-            :state::text[], :attempt::bigint[], :max_attempts::bigint[], :backoff_ms::bigint[],
-            :backoff_cap_ms::bigint[], :timeout_ms::bigint[], :retry_of::text[], :chain::text[])
-     AS new(id, kind, payload, key, lane, pool, resources, priority, position, run_at, created_at, state, attempt,
-            max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain)
+FROM (
+  SELECT id, payload, key, lane, resources, position, timeout_ms, retry_of, chain,
+         COALESCE(kind, (:kind::text[])[1]) AS kind, COALESCE(pool, (:pool::text[])[1]) AS pool,
+         COALESCE(priority, (:priority::bigint[])[1]) AS priority, COALESCE(run_at, (:run_at::bigint[])[1]) AS run_at,
+         COALESCE(created_at, (:created_at::bigint[])[1]) AS created_at, COALESCE(state, (:state::text[])[1]) AS state,
+         COALESCE(attempt, (:attempt::bigint[])[1]) AS attempt,
+         COALESCE(max_attempts, (:max_attempts::bigint[])[1]) AS max_attempts,
+         COALESCE(backoff_ms, (:backoff_ms::bigint[])[1]) AS backoff_ms,
+         COALESCE(backoff_cap_ms, (:backoff_cap_ms::bigint[])[1]) AS backoff_cap_ms
+  FROM unnest(:id::text[], :kind::text[], :payload::text[], :key::text[], :lane::text[], :pool::text[],
+              :resources::text[], :priority::bigint[], :position::bigint[], :run_at::bigint[], :created_at::bigint[],
+              :state::text[], :attempt::bigint[], :max_attempts::bigint[], :backoff_ms::bigint[],
+              :backoff_cap_ms::bigint[], :timeout_ms::bigint[], :retry_of::text[], :chain::text[])
+       AS given(id, kind, payload, key, lane, pool, resources, priority, position, run_at, created_at, state, attempt,
+                max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain)) AS new
 JOIN pools p ON p.name = new.pool AND (p.mode <> 'draining' OR new.retry_of IS NOT NULL)
 WHERE NOT EXISTS (SELECT FROM finished_jobs f WHERE f.id = new.id OFFSET 0)
 ORDER BY new.lane, new.position
@@ -29,12 +39,16 @@ RETURNING id
 
 -- name: finish
 -- columns: id token status error exit_code result
+-- repeats: token status
 -- Only the claim's own session and token end a run; anything else changes nothing. A run that was asked to stop
 -- ends as cancelled, whatever its failure was called.
 WITH held AS MATERIALIZED (
   SELECT job.*, job.cancel_reason IS NOT NULL AND r.status = 'FAILED' AS stopped, r.status, r.error, r.exit_code, r.result
-  FROM unnest(:id::text[], :token::bigint[], :status::text[], :error::text[], :exit_code::bigint[], :result::text[])
-       AS r(id, token, status, error, exit_code, result)
+  FROM (
+    SELECT id, COALESCE(token, (:token::bigint[])[1]) AS token, COALESCE(status, (:status::text[])[1]) AS status, error,
+           exit_code, result
+    FROM unnest(:id::text[], :token::bigint[], :status::text[], :error::text[], :exit_code::bigint[], :result::text[])
+         AS given(id, token, status, error, exit_code, result)) AS r
   CROSS JOIN LATERAL (
     SELECT * FROM jobs WHERE id = r.id AND token = r.token AND session IS NOT DISTINCT FROM :session AND state = 'running'
     FOR UPDATE) AS job
