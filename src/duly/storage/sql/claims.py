@@ -138,6 +138,13 @@ class Claims:
                 self._x.wake(pool_topic(name))
         await self.unpark([name for name, _, has_parked in rows if has_parked])
 
+    async def unpark_where_there_is_room(self) -> None:
+        """Whoever was meant to take a freed place may be gone, or stand in a pool that runs nothing."""
+        names = [name for (name,) in await self._x.fetch("resources_with_room")]
+        if names:
+            await self._hot.lock_pools(self._x, names)
+            await self.unpark(names)
+
     async def unpark(self, pools: Sequence[PoolName]) -> None:
         names = [(name,) for name in pools]
         for (pool,) in await self._x.each("unpark", names):

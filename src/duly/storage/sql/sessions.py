@@ -47,6 +47,7 @@ class SqlSessions:
         )
 
     async def beat(self, session: SessionId, *, era: str, lease_now: Micros, now: Instant) -> Beat:
+        await self._claims.unpark_where_there_is_room()
         if not await self._x.fetch("renew_session", id=session, lease_now=lease_now, now=now):
             raise SessionLost(session)
         cancelled = await self._x.fetch("cancelled_in_session", session=session)
