@@ -137,7 +137,7 @@ SELECT {claimed_columns} FROM started
 UPDATE jobs SET state = 'ready', session = NULL, token = NULL, started_at = NULL
 FROM unnest(:id::text[], :token::bigint[]) AS r(id, token)
 WHERE jobs.id = r.id AND jobs.session = :session AND jobs.token = r.token
-RETURNING jobs.id
+RETURNING jobs.id, jobs.cancel_reason
 
 -- name: set_state
 -- columns: id
