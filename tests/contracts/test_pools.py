@@ -6,9 +6,9 @@ import pytest
 
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
+from duly.domain.jobs import COMPLETED
 from duly.domain.pools import BUILT_IN_POOLS, Pool, PoolInUse, PoolMode, UnknownPool
 from duly.domain.sessions import OverCapacity, Report, Wanted
-from duly.domain.jobs import COMPLETED
 from tests.contracts.world import DEFAULT_POOL, WIDE, Hand, World, new
 
 SMALL = PoolName("small")

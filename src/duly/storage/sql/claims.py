@@ -85,7 +85,9 @@ class Claims:
             await self._claim_in_turn(order, wanted, started, held)
         return Exchange(started=started, held=held, stale=stale)
 
-    async def finish(self, session: SessionId, reports: Sequence[Report], now: Instant) -> tuple[set[JobId], list[JobId]]:
+    async def finish(
+        self, session: SessionId, reports: Sequence[Report], now: Instant
+    ) -> tuple[set[JobId], list[JobId]]:
         """Ends runs and starts what follows from that; answers which ended, and whose claim was lost."""
         if not reports:
             return set(), []
@@ -227,7 +229,7 @@ class Claims:
     async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob], now: Instant) -> int:
         """Answers how many returned to their places; one that was to be stopped ends instead."""
         rows = await self._x.each("give_back", [(job.id, job.token) for job in jobs], session=session)
-        returned = {job_id: reason for job_id, reason in rows}
+        returned: dict[JobId, str | None] = dict(rows)
         back = [job for job in jobs if job.id in returned]
         running = [job for job in back if job.state == JobState.RUNNING]
         if running:
