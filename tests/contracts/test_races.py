@@ -66,6 +66,24 @@ async def test_puts_that_race_finishes_leave_no_lane_dead_and_none_with_two_head
     assert await world.rows("SELECT count(*) FROM jobs") == [(0,)]
 
 
+@pytest.mark.req("GRAPH-09")
+async def test_a_head_that_ends_while_many_join_its_lane_hands_it_to_one_of_them(world: World) -> None:
+    queues = await _queues(world, 3)
+    hand = await world.hand()
+    for _ in range(12):
+        await world.put("head", lane="lane")
+        (head,) = await hand.claim()
+
+        await asyncio.gather(
+            *(queues[n % 3].jobs.put(new(f"n{n}", lane="lane")) for n in range(4)),
+            hand.finish(head),
+            *(queues[n % 3].jobs.put(new(f"n{n}", lane="lane")) for n in range(4, 9)),
+        )
+
+        assert len(await world.kinds()) == 1
+        assert len(await hand.work_off()) == 9
+
+
 async def _watch(world: World, ran: Counter[JobId], count: int) -> None:
     """The laws hold at every commit, not only at the end."""
     for _ in range(15):
