@@ -176,7 +176,7 @@ WHERE id = ANY(ARRAY(
   SELECT held.id FROM unnest(:id::text[], :token::bigint[]) AS r(id, token) CROSS JOIN LATERAL (
     SELECT id FROM jobs WHERE id = r.id AND token = r.token AND session IS NOT DISTINCT FROM :session
     FOR NO KEY UPDATE) AS held))
-RETURNING id
+RETURNING id, cancel_reason
 
 -- name: set_state
 -- columns: id

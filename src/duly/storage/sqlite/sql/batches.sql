@@ -95,7 +95,7 @@ SELECT {claimed_columns} FROM jobs WHERE id = :id AND session = :session AND tok
 -- A claim whose handler was never entered returns to its place.
 UPDATE jobs SET state = 'ready', session = NULL, token = NULL, started_at = NULL
 WHERE id = :id AND session = :session AND token = :token
-RETURNING id
+RETURNING id, cancel_reason
 
 -- name: set_state
 -- columns: id
