@@ -113,7 +113,7 @@ def test_when_the_database_stays_away_the_caller_hears_that_the_outcome_is_unkno
 
 
 def test_no_transaction_is_lost_or_doubled_under_cuts(fresh_postgres_url: str) -> None:
-    dice = random.Random(20_241)  # noqa: S311
+    dice = random.Random(20_241)
     transactions, callers = 160, 4
 
     def plan(message: bytes) -> Where | None:
