@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from datetime import datetime
+from typing import Protocol, Self, runtime_checkable
 
 from duly.application.jobs import Jobs
 from duly.application.order import Order
@@ -11,13 +12,20 @@ from duly.application.sessions import Sessions
 from duly.application.tickets import Tickets
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
+from duly.domain.instants import moment_of
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage
 from duly.settings import Settings
+from duly.system.clock import SystemClock
 from duly.system.dice import SystemDice
 from duly.worker.handlers import Handler
 from duly.worker.pulse import ThreadPulse
 from duly.worker.worker import Worker
+
+
+@runtime_checkable
+class HasBackup(Protocol):
+    async def backup(self, to: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +82,22 @@ class Queue:
         await self.storage.close()
 
 
-async def open_storage(settings: Settings) -> Storage:
-    """Drivers are imported where they are chosen: SQLite users need no Postgres driver."""
+async def open_storage(settings: Settings, *, for_heart: bool = False) -> Storage:
+    """Drivers are imported where they are chosen: SQLite users need no Postgres driver.
+
+    A heart needs one connection and no hints.
+    """
     url = settings.database_url
     if url.startswith(("postgresql://", "postgres://")):
         try:
+            from duly.storage.postgres.limits import Limits  # noqa: PLC0415
             from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
         except ImportError as missing:
             raise InvalidInput(
                 "DULY_DATABASE_URL", "names a Postgres database", fix="pip install 'duly[postgres]'"
             ) from missing
+        if for_heart:
+            return await PostgresStorage.open(url, limits=Limits(connections=1), migrate=False, listening=False)
         return await PostgresStorage.open(url, listen_url=settings.listen_url)
     if "://" in url and not url.startswith("sqlite:///"):
         raise InvalidInput(
@@ -95,4 +109,20 @@ async def open_storage(settings: Settings) -> Storage:
 
 
 def _storage_opener(settings: Settings) -> Callable[[], Awaitable[Storage]]:
-    return lambda: open_storage(settings)
+    return lambda: open_storage(settings, for_heart=True)
+
+
+def moment() -> datetime:
+    """Now, for front doors that show times."""
+    return moment_of(SystemClock().now())
+
+
+async def backup(settings: Settings, to: str) -> None:
+    """Copies a SQLite database while others use it."""
+    storage = await open_storage(settings)
+    try:
+        if not isinstance(storage, HasBackup):
+            raise InvalidInput("DULY_DATABASE_URL", "names a Postgres database", fix="back it up with pg_dump")
+        await storage.backup(to)
+    finally:
+        await storage.close()

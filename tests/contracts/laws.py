@@ -49,7 +49,9 @@ async def _miscounted_pools(rows: Rows) -> list[str]:
     for pool, state in await rows("SELECT pool, state FROM tickets"):
         counts = used if state == "held" else waiting
         counts[pool] = counts.get(pool, 0) + 1
-    parked = dict(await rows("SELECT parked_on, count(*) FROM jobs WHERE state = 'parked' GROUP BY parked_on"))
+    parked: dict[str, int] = dict(
+        await rows("SELECT parked_on, count(*) FROM jobs WHERE state = 'parked' GROUP BY parked_on")
+    )
     wrong = []
     for name, counted, tickets, hint in await rows("SELECT name, used, tickets, parked FROM pools"):
         if counted != used.get(name, 0):

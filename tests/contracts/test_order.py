@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,7 +22,7 @@ MOVES: dict[str, Move] = {
 }
 
 
-async def _put_all(world: World, kinds: str, **rest: int) -> dict[str, JobId]:
+async def _put_all(world: World, kinds: str, **rest: Any) -> dict[str, JobId]:
     return {kind: await world.put(kind, **rest) for kind in kinds}
 
 
@@ -90,7 +91,7 @@ async def test_of_two_jobs_at_one_position_the_older_runs_first(world: World) ->
 )
 @pytest.mark.parametrize("tied", [False, True])
 async def test_a_job_moves_right_where_it_was_told_to(
-    world: World, move: str, job: str, other: str, expected: str, tied: bool
+    world: World, *, move: str, job: str, other: str, expected: str, tied: bool
 ) -> None:
     if tied:
         jobs = {kind: (await (await world.another()).jobs.put(new(kind))).job_id for kind in "abcde"}
@@ -366,14 +367,14 @@ async def _play(world: World, steps: list[tuple[str, int, int]]) -> None:
         for action, one, two in steps:
             world.clock.advance(micros=10)
             job, other = model[one % len(model)], model[two % len(model)]
-            await _step(world, hand, pool, model, action, job, other)
+            await _step(world, hand, pool, model, action=action, job=job, other=other)
             assert [job.id for job in await world.queue.jobs.upcoming(pool)] == model, action
     finally:
         await world.close()
 
 
 async def _step(
-    world: World, hand: Hand, pool: PoolName, model: list[JobId], action: str, job: JobId, other: JobId
+    world: World, hand: Hand, pool: PoolName, model: list[JobId], *, action: str, job: JobId, other: JobId
 ) -> None:
     order = world.queue.order
     if action == "put":

@@ -6,9 +6,9 @@ import pytest
 
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
+from duly.domain.jobs import COMPLETED
 from duly.domain.pools import BUILT_IN_POOLS, Pool, PoolInUse, PoolMode, UnknownPool
 from duly.domain.sessions import OverCapacity, Report, Wanted
-from duly.domain.jobs import COMPLETED
 from tests.contracts.world import DEFAULT_POOL, WIDE, Hand, World, new
 
 SMALL = PoolName("small")
@@ -252,9 +252,9 @@ async def test_a_session_that_asks_for_more_than_its_capacity_gets_nothing(world
     with pytest.raises(OverCapacity):
         await hand.exchange(reports=[Report(first, COMPLETED)], wanted={WIDE: Wanted(2)})
     assert await world.snapshot() == before, "a refused exchange records nothing"
+    held = await hand.hold(1)
     with pytest.raises(OverCapacity):
-        (held,) = await hand.hold(1)
-        await hand.exchange(starting=[held])
+        await hand.exchange(starting=held)
 
 
 @pytest.mark.req("INV-003")

@@ -158,6 +158,6 @@ async def test_many_failures_in_one_exchange_make_one_retry_each(world: World) -
 async def test_a_policy_out_of_bounds_never_reaches_the_store(world: World) -> None:
     for bad in ({"max_attempts": 0}, {"max_attempts": 1.5}, {"backoff_ms": -1}, {"backoff_cap_ms": 10**15}):
         with pytest.raises(InvalidInput):
-            await world.put(retry=RetryPolicy(**bad))  # type: ignore[arg-type]
+            await world.put(retry=RetryPolicy(**bad))
 
     assert await world.rows("SELECT id FROM jobs") == []

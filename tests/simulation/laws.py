@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import apsw
@@ -58,7 +59,8 @@ def check_every_commit(database: apsw.Connection, *, limits: dict[str, int]) -> 
         raise LawBroken(f"job {job} is live and ended")
     for (session,) in _rows(
         database,
-        "SELECT id FROM sessions s WHERE busy <> (SELECT count(*) FROM jobs WHERE session = s.id AND state = 'running')",
+        "SELECT id FROM sessions s"
+        " WHERE busy <> (SELECT count(*) FROM jobs WHERE session = s.id AND state = 'running')",
     ):
         raise LawBroken(f"session {session} has lost count of its executors")
 
@@ -126,7 +128,7 @@ def _check_lanes(journal: Journal, ended: dict[str, Any]) -> None:
             runs[entry.lane].append(entry)
     for lane, seen in runs.items():
         seen.sort(key=lambda entry: entry.entered_at)
-        for earlier, later in zip(seen, seen[1:], strict=False):
+        for earlier, later in pairwise(seen):
             require(
                 earlier.left_at is not None and earlier.left_at <= later.entered_at,
                 f"lane {lane}: {earlier.job} and {later.job} ran at once",

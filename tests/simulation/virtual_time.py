@@ -72,6 +72,9 @@ class VirtualClock:
         """Since the simulation began, whatever the clocks were told."""
         return round(self._loop.time() * 1_000_000) + self._slept
 
+    async def agree(self) -> None:
+        return None
+
     async def sleep(self, duration: Micros) -> None:
         await asyncio.sleep(max(duration, 0) / 1_000_000)
 

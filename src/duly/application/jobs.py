@@ -1,7 +1,7 @@
 """What callers do with jobs: put them, look at them, withdraw them, forget old ones."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from duly.application.gathering import Gathering
 from duly.application.places import Places
@@ -28,7 +28,7 @@ class Jobs:
 
     async def put(self, new: NewJob) -> Put:
         """Durable when it returns. Callers that come while another put commits share the next commit."""
-        job = self._job(new)
+        (job,) = self._jobs([new])
         if not job.resources and await self._gathering.put(job):
             return Put(job.id, PutOutcome.CREATED)
         (put,) = await self._put([job])
@@ -36,7 +36,7 @@ class Jobs:
 
     async def put_many(self, news: Sequence[NewJob]) -> list[Put]:
         """All of them or none, in one transaction, in the order given."""
-        return await self._put([self._job(new) for new in news]) if news else []
+        return await self._put(self._jobs(news)) if news else []
 
     async def _put(self, jobs: Sequence[Job]) -> list[Put]:
         async def work(tx: Transaction) -> list[Put]:
@@ -44,10 +44,13 @@ class Jobs:
 
         return await self.storage.transact(work)
 
-    def _job(self, new: NewJob) -> Job:
+    def _jobs(self, news: Sequence[NewJob]) -> list[Job]:
         now = self.storage.clock.now()
-        job = job_from(new, job_id=JobId(self.dice.new_id("job")), now=now)
-        return replace(job, position=self._places.take(now))
+        first = self._places.take(now, len(news))
+        return [
+            job_from(new, job_id=JobId(self.dice.new_id("job")), now=now, position=position)
+            for position, new in enumerate(news, first)
+        ]
 
     async def get(self, job_id: JobId) -> Job | FinishedJob:
         async def work(tx: Transaction) -> Job | FinishedJob | None:

@@ -100,9 +100,10 @@ class Sessions:
 
     async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob]) -> None:
         """Returns claims whose handlers were never entered to their places in the order."""
+        now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> None:
-            await tx.sessions.give_back(session, jobs)
+            await tx.sessions.give_back(session, jobs, now=now)
 
         await self.storage.transact(work)
 

@@ -8,6 +8,10 @@ class DulyError(Exception):
 
     code: ClassVar[str] = "error"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors cross process borders whole, whatever their constructors take."""
+        return _restored, (type(self), self.args, self.__dict__)
+
 
 class InvalidInput(DulyError, ValueError):
     """What was given cannot mean anything: names the field, the reason and the fix."""
@@ -45,3 +49,10 @@ class Unavailable(DulyError):
     """The store or a peer cannot answer now; nothing was acknowledged, so trying again is safe."""
 
     code: ClassVar[str] = "unavailable"
+
+
+def _restored(kind: type[DulyError], args: tuple[object, ...], facts: dict[str, object]) -> DulyError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(facts)
+    return error

@@ -10,7 +10,7 @@ from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, Token
 from duly.domain.instants import Instant
 from duly.domain.payloads import EMPTY, Payload, payload_of
 from duly.domain.pools import DEFAULT_POOL
-from duly.domain.retries import RetryPolicy
+from duly.domain.retries import DEFAULT_RETRY, RetryPolicy
 from duly.domain.texts import name_of, text_of, whole_number_of
 
 HIGHEST_PRIORITY = 32_767
@@ -57,7 +57,7 @@ class NewJob:
     resources: tuple[PoolName, ...] = ()
     priority: int = 0
     run_at: Instant | None = None
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy = DEFAULT_RETRY
     timeout_ms: int | None = None
     payload: Payload = field(default=EMPTY, init=False)
 
@@ -72,7 +72,8 @@ class NewJob:
             whole_number_of(self.run_at, field="run_at", least=0, most=253_402_300_799_000_000)
         if self.timeout_ms is not None:
             whole_number_of(self.timeout_ms, field="timeout_ms", least=1, most=30 * 86_400_000)
-        object.__setattr__(self, "resources", self._checked_resources())
+        if self.resources:
+            object.__setattr__(self, "resources", self._checked_resources())
         object.__setattr__(self, "payload", payload_of(self.params, field="params"))
 
     def _checked_resources(self) -> tuple[PoolName, ...]:
@@ -101,7 +102,7 @@ class Job:
     created_at: Instant
     state: JobState = JobState.READY
     attempt: int = 1
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy = DEFAULT_RETRY
     timeout_ms: int | None = None
     retry_of: JobId | None = None
     chain: JobId
@@ -140,7 +141,7 @@ class Job:
         )
 
 
-def job_from(new: NewJob, *, job_id: JobId, now: Instant) -> Job:
+def job_from(new: NewJob, *, job_id: JobId, now: Instant, position: int | None = None) -> Job:
     """The snapshot that is stored: what was asked, who it is, and when it came."""
     return Job(
         id=job_id,
@@ -151,7 +152,7 @@ def job_from(new: NewJob, *, job_id: JobId, now: Instant) -> Job:
         pool=new.pool,
         resources=new.resources,
         priority=new.priority,
-        position=now,
+        position=now if position is None else position,
         run_at=now if new.run_at is None else new.run_at,
         created_at=now,
         retry=new.retry,

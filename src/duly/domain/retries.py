@@ -28,4 +28,5 @@ class RetryPolicy:
         return Micros(int(wait_ms * 1000 * (1 - fraction / 10)))
 
 
+DEFAULT_RETRY = RetryPolicy()
 NO_RETRY = RetryPolicy(max_attempts=1)

@@ -24,9 +24,9 @@ def text_of(value: object, *, field: str, longest: int = 255) -> str:
         raise InvalidInput(field, f"{_shown(value)} is not text")
     if not 1 <= len(value) <= longest:
         raise InvalidInput(field, f"has {len(value)} characters", fix=f"use 1 to {longest}")
-    for position, character in enumerate(value):
-        if not character.isprintable():
-            raise InvalidInput(field, f"holds the unprintable character {character!a}", position=position)
+    if not value.isprintable():
+        position, character = next((p, c) for p, c in enumerate(value) if not c.isprintable())
+        raise InvalidInput(field, f"holds the unprintable character {character!a}", position=position)
     return value
 
 

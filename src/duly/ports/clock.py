@@ -18,5 +18,8 @@ class Clock(Protocol):
     def lease_now(self) -> Micros:
         """Time for leases: only ever moves forward, whatever happens to the time of day."""
 
+    async def agree(self) -> None:
+        """Compares itself with the store's clock again, where they are two; called at each heartbeat."""
+
     async def sleep(self, duration: Micros) -> None:
         """Returns once at least `duration` has passed."""

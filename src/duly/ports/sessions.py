@@ -37,8 +37,8 @@ class SessionStore(Protocol):
         `again` repeats an exchange whose answer was lost, with the same token: what it did is found, not redone.
         """
 
-    async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob]) -> None:
-        """Returns claims whose handlers were never entered to their places in the order."""
+    async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob], *, now: Instant) -> None:
+        """Returns claims whose handlers were never entered to their places; one that was cancelled meanwhile ends."""
 
     async def revoke(self, job_id: JobId, *, reason: str, now: Instant) -> bool:
         """Ends a running job as cancelled and voids its token; False if none runs. An unstarted claim is taken back."""

@@ -37,6 +37,20 @@ class SchemaTooNew(Conflict):
         )
 
 
+class SchemaTooOld(Conflict):
+    """The schema lacks what this Duly needs, and it was told not to migrate."""
+
+    code: ClassVar[str] = "schema_too_old"
+
+    def __init__(self, *, found: int, needed: int) -> None:
+        self.found = found
+        self.needed = needed
+        super().__init__(
+            f"the database has schema version {found}, this duly needs {needed}:"
+            " start it once with migrations on, as a role that may create tables"
+        )
+
+
 class SchemaMismatch(Conflict):
     """The database was migrated by other files than ours, so what its tables mean is unknown."""
 

@@ -13,6 +13,7 @@ Dialect = Literal["sqlite", "postgres"]
 _NAME = re.compile(r"^-- name: (\w+)\s*$")
 _FRAGMENT = re.compile(r"^-- fragment: (\w+)\s*$")
 _COLUMNS = re.compile(r"^-- columns: (.+)$")
+_REPEATS = re.compile(r"^-- repeats: (.+)$")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z]\w*)")
 _FRAGMENT_USE = re.compile(r"\{(\w+)\}")
 # Row locks exist on Postgres only: SQLite has one writer, and everything it reads stays true until commit.
@@ -23,13 +24,15 @@ _LOCK = re.compile(r"\{lock(?::([a-z ]+))?\}")
 class Statement:
     """SQL in the database's own parameter style.
 
-    `columns` are bound from each row of a batch, the other parameters once for the whole batch.
+    `columns` are bound from each row of a batch, the other parameters once for the whole batch. Those that `repeats`
+    names may be sent once where all rows have the same value: the statement fills it in.
     """
 
     name: str
     sql: str
     parameters: tuple[str, ...]
     columns: tuple[str, ...] = ()
+    repeats: frozenset[str] = frozenset()
 
     def bind(self, values: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(values[name] for name in self.parameters)
@@ -57,6 +60,7 @@ class _Section:
     name: str
     is_fragment: bool
     columns: tuple[str, ...] = ()
+    repeats: frozenset[str] = frozenset()
     body: str = ""
 
 
@@ -69,6 +73,8 @@ def _sections(text: str) -> list[_Section]:
             sections.append(_Section(name=heading[1], is_fragment=line.startswith("-- fragment")))
         elif listed := _COLUMNS.match(line):
             sections[-1].columns = tuple(listed[1].replace(",", " ").split())
+        elif repeated := _REPEATS.match(line):
+            sections[-1].repeats = frozenset(repeated[1].split())
         elif not line.startswith("--") and sections:
             sections[-1].body += line + "\n"
     return sections
@@ -86,7 +92,9 @@ def _statement(section: _Section, fragments: dict[str, str], dialect: Dialect) -
         return f"{mark}{parameters.index(match[1]) + 1}"
 
     sql = _PARAMETER.sub(number, text).strip().rstrip(";")
-    return Statement(name=section.name, sql=sql, parameters=tuple(parameters), columns=section.columns)
+    return Statement(
+        name=section.name, sql=sql, parameters=tuple(parameters), columns=section.columns, repeats=section.repeats
+    )
 
 
 def _sql_files(folder: Traversable) -> list[Traversable]:

@@ -35,6 +35,9 @@ class SystemClock:
     def lease_now(self) -> Micros:
         return Micros(time.clock_gettime_ns(_LEASE_CLOCK) // 1_000)
 
+    async def agree(self) -> None:
+        """All processes of a SQLite file share this machine's clocks."""
+
     async def sleep(self, duration: Micros) -> None:
         await asyncio.sleep(max(duration, 0) / 1_000_000)
 

@@ -43,6 +43,7 @@ class Heart:
             asked_at = self._clock.lease_now()
             self._hurry.clear()
             try:
+                await self._clock.agree()
                 beat = await self._sessions.beat(self._session.id)
                 good_until = asked_at + self._session.lease
                 self._on_beat(beat)

@@ -66,6 +66,7 @@ class Worker:
         self._stopping = False
         self._nudge = asyncio.Event()
         self._next_due_at: Instant | None = _AT_ONCE
+        self._clock_is_stale = False
         self._pulse: Pulse | None = None
 
     def stop(self) -> None:
@@ -128,6 +129,7 @@ class Worker:
         loop = life.loop
 
         def beaten(beat: Beat) -> None:
+            self._clock_is_stale = True
             self._next_due_at = beat.next_due_at
             for job_id in beat.cancelled:
                 if run := life.running.get(job_id):
@@ -149,6 +151,7 @@ class Worker:
     async def _work(self, life: _Life) -> None:
         while not (self._stopping or life.lost):
             self._nudge.clear()
+            await self._agree()
             await self._stage()
             starting, wanted = self._appetite(life)
             if life.reports or starting or wanted:
@@ -157,6 +160,13 @@ class Worker:
                 await self._rest()
         if life.lost:
             raise SessionLost(life.session.id)
+
+    async def _agree(self) -> None:
+        """The heart has a clock of its own; this one is compared as often."""
+        if self._clock_is_stale:
+            with suppress(Unavailable):
+                await self._clock.agree()
+            self._clock_is_stale = False
 
     async def _stage(self) -> None:
         if self._next_due_at is not None and self._next_due_at <= self._clock.now():

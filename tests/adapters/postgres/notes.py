@@ -7,9 +7,9 @@ from typing import Any
 
 import asyncpg
 
+from duly.storage.migrations import Migration
 from duly.storage.postgres.database import PostgresDatabase
 from duly.storage.postgres.limits import Limits
-from duly.storage.postgres.migrations import Migration
 from duly.storage.statements import parse_statements
 
 STATEMENTS = parse_statements(

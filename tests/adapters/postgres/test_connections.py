@@ -72,6 +72,8 @@ def test_connections_carry_their_limits(fresh_postgres_url: str) -> None:
                 "lock_timeout",
                 "idle_in_transaction_session_timeout",
                 "jit",
+                "enable_seqscan",
+                "plan_cache_mode",
                 "TimeZone",
             ]
             shown = {name: await connection.raw.fetchval(f"SHOW {name}") for name in names}
@@ -83,6 +85,8 @@ def test_connections_carry_their_limits(fresh_postgres_url: str) -> None:
         "lock_timeout": "3s",
         "idle_in_transaction_session_timeout": "9s",
         "jit": "off",
+        "enable_seqscan": "off",
+        "plan_cache_mode": "force_generic_plan",
         "TimeZone": "UTC",
     }
 

@@ -7,14 +7,8 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from duly.storage.postgres.migrations import (
-    Migration,
-    MigrationRefused,
-    SchemaMismatch,
-    SchemaTooNew,
-    SchemaTooOld,
-    load_migrations,
-)
+from duly.storage.migrations import Migration, SchemaMismatch, SchemaTooNew, SchemaTooOld, load_migrations
+from duly.storage.postgres.migrations import MigrationRefused
 from tests.adapters.postgres.notes import connected, opened
 
 

@@ -63,6 +63,9 @@ class PostgresClock:
         self._last_lease = max(self._last_lease, Micros(self.now()))
         return self._last_lease
 
+    async def agree(self) -> None:
+        await self.measure()
+
     async def sleep(self, duration: Micros) -> None:
         await self._ticks.sleep(duration)
         if self.suspended:

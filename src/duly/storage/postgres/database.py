@@ -7,11 +7,12 @@ from typing import Self, TypeVar
 import asyncpg
 
 from duly.domain.instants import SECOND, Micros
+from duly.storage.migrations import Migration
 from duly.storage.postgres.clock import PostgresClock, RoundTrip, ask_database
 from duly.storage.postgres.connections import Connections, connect
 from duly.storage.postgres.errors import Interrupted
 from duly.storage.postgres.limits import Limits
-from duly.storage.postgres.migrations import Migration, known_migrations, migrate, refuse_other_schema
+from duly.storage.postgres.migrations import known_migrations, migrate, refuse_other_schema
 from duly.storage.postgres.patience import Patience
 from duly.storage.postgres.transactions import ExecutorWork, Transactions
 from duly.storage.postgres.wakeups import PostgresWakeups

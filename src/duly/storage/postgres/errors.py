@@ -36,6 +36,8 @@ def translated(error: BaseException, phase: Phase, *, closed: bool) -> BaseExcep
             return RuntimeError("work that was given to read() tried to write")
         case asyncpg.DataError() if isinstance(error.__cause__, UnicodeEncodeError):
             return InvalidInput("text", "is not valid Unicode", fix="remove lone surrogates")
+        case asyncpg.UniqueViolationError() if error.constraint_name in _SETTLED_BY_RERUN:
+            return Interrupted(_said(error), connection_lost=False)
         case asyncpg.IntegrityConstraintViolationError():
             return _violated(error)
         case asyncpg.InvalidCachedStatementError():
@@ -71,6 +73,9 @@ def translated_at_connect(error: BaseException) -> BaseException:
             return Unavailable(f"the database refused the connection: {_said(error)}")
     return error
 
+
+# Two that joined a lane whose head had just gone both made theirs its head: whoever lost looks again.
+_SETTLED_BY_RERUN = {"jobs_one_head_per_lane"}
 
 _CONSTRAINTS: dict[str, Constraint] = {
     "23505": "unique",

@@ -38,8 +38,8 @@ class PostgresExecutor:
         if not rows:
             return []
         statement = self._statements[name]
-        arrays = zip(*rows, strict=True)
-        constants.update(zip(statement.columns, arrays, strict=True))
+        for column, array in zip(statement.columns, zip(*rows, strict=True), strict=True):
+            constants[column] = _folded(array, may_repeat=column in statement.repeats)
         return await self._run(statement, statement.bind(constants))
 
     def wake(self, topic: str) -> None:
@@ -63,3 +63,12 @@ class PostgresExecutor:
         except BaseException as failure:
             self._failure = failure
             raise
+
+
+def _folded(array: tuple[Any, ...], *, may_repeat: bool) -> tuple[Any, ...]:
+    """The first value alone where it stands for all: the driver looks at every element of an array, more than once.
+
+    unnest() makes the missing ones NULL, which is what they are, or what the statement fills in.
+    """
+    first = array[0]
+    return array[:1] if (first is None or may_repeat) and array.count(first) == len(array) else array

@@ -33,6 +33,10 @@ class Limits:
             "idle_in_transaction_session_timeout": _milliseconds(self.idle_in_transaction),
             # Compiling costs more than any statement of ours runs.
             "jit": "off",
+            # Every statement of ours is written for an index. Its plan is made once and kept, whatever the tables'
+            # statistics were at that moment: a queue that was empty then is not empty for long.
+            "enable_seqscan": "off",
+            "plan_cache_mode": "force_generic_plan",
         }
 
 

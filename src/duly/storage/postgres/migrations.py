@@ -1,23 +1,19 @@
 """Brings the schema up to date: all that is missing in one transaction, by one process at a time."""
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import ClassVar
 
 import asyncpg
 
-from duly.domain.errors import Conflict, Refused
+from duly.domain.errors import Refused
 from duly.domain.instants import Instant
+from duly.storage.migrations import Migration, SchemaTooOld, load_migrations, pending_migrations
 from duly.storage.postgres.connections import Connection
 from duly.storage.postgres.errors import DRIVER_ERRORS, translated
 
 # Any number will do, as long as every release of Duly takes the same.
 _LOCK = 0x64756C79
-
-_FILE = re.compile(r"^(\d{4})_([a-z0-9_]+)\.sql$")
 
 # Changing a big table takes as long as it takes; waiting for a lock blocks everyone behind us, so that ends.
 _SETTINGS = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'"
@@ -29,46 +25,6 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
   name text NOT NULL,
   applied_at bigint NOT NULL
 )"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
-    version: int
-    name: str
-    sql: str
-
-
-class SchemaTooNew(Conflict):
-    """A newer Duly has migrated this database; an older one could misread what it finds there."""
-
-    code: ClassVar[str] = "schema_too_new"
-
-    def __init__(self, *, found: int, known: int) -> None:
-        self.found = found
-        self.known = known
-        super().__init__(
-            f"the database has schema version {found}, this duly knows versions up to {known}: upgrade duly"
-        )
-
-
-class SchemaTooOld(Conflict):
-    """The schema lacks what this Duly needs, and it was told not to migrate."""
-
-    code: ClassVar[str] = "schema_too_old"
-
-    def __init__(self, *, found: int, needed: int) -> None:
-        self.found = found
-        self.needed = needed
-        super().__init__(
-            f"the database has schema version {found}, this duly needs {needed}:"
-            " start it once with migrations on, as a role that may create tables"
-        )
-
-
-class SchemaMismatch(Conflict):
-    """The database was migrated by other files than ours, so what its tables mean is unknown."""
-
-    code: ClassVar[str] = "schema_mismatch"
 
 
 class MigrationRefused(Refused):
@@ -118,30 +74,6 @@ def known_migrations() -> tuple[Migration, ...]:
     return load_migrations(files("duly.storage.postgres").joinpath("migrations"))
 
 
-def load_migrations(folder: Traversable) -> tuple[Migration, ...]:
-    """All `NNNN_name.sql` of the folder in order; a gap, a double or a stray name is a broken package."""
-    found = [file for file in folder.iterdir() if file.name.endswith(".sql")] if folder.is_dir() else []
-    migrations = tuple(_read(file) for file in sorted(found, key=lambda file: file.name))
-    for expected, migration in enumerate(migrations, start=1):
-        if migration.version != expected:
-            raise ValueError(f"migration {migration.version:04}_{migration.name} stands where {expected:04} belongs")
-    return migrations
-
-
-def pending_migrations(known: Sequence[Migration], applied: Sequence[tuple[int, str]]) -> tuple[Migration, ...]:
-    """What is still to apply; refuses a database whose history is not a beginning of ours."""
-    newest = max((version for version, _ in applied), default=0)
-    if newest > len(known):
-        raise SchemaTooNew(found=newest, known=len(known))
-    for migration, (version, name) in zip(known, sorted(applied), strict=False):
-        if (migration.version, migration.name) != (version, name):
-            raise SchemaMismatch(
-                f"the database was migrated by {version:04}_{name}, this duly has"
-                f" {migration.version:04}_{migration.name}: use the duly that created it, or restore a backup"
-            )
-    return tuple(known[len(applied) :])
-
-
 async def _apply(connection: Connection, migration: Migration, now: Instant) -> None:
     try:
         await connection.raw.execute(migration.sql, timeout=_ANSWER_SECONDS)
@@ -150,10 +82,3 @@ async def _apply(connection: Connection, migration: Migration, now: Instant) -> 
         raise
     record = "INSERT INTO schema_migrations (version, name, applied_at) VALUES ($1, $2, $3)"
     await connection.raw.execute(record, migration.version, migration.name, now)
-
-
-def _read(file: Traversable) -> Migration:
-    match = _FILE.match(file.name)
-    if match is None:
-        raise ValueError(f"migration {file.name} is not named NNNN_name.sql")
-    return Migration(version=int(match[1]), name=match[2], sql=file.read_text(encoding="utf-8"))

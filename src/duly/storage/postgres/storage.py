@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Self, TypeVar
 
 from duly.ports.storage import Work
+from duly.storage.migrations import Migration
 from duly.storage.postgres.clock import PostgresClock
 from duly.storage.postgres.database import PostgresDatabase
 from duly.storage.postgres.hot_path import PostgresHotPath
 from duly.storage.postgres.limits import Limits
-from duly.storage.postgres.migrations import Migration
 from duly.storage.postgres.wakeups import PostgresWakeups
 from duly.storage.statements import Statement
 from duly.storage.transaction import SqlTransaction

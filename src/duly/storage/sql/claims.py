@@ -94,7 +94,9 @@ class Claims:
             await self._claim_in_turn(order, wanted, started, held)
         return Exchange(started=started, held=held, stale=stale)
 
-    async def finish(self, session: SessionId, reports: Sequence[Report], now: Instant) -> tuple[set[JobId], list[JobId]]:
+    async def finish(
+        self, session: SessionId, reports: Sequence[Report], now: Instant
+    ) -> tuple[set[JobId], list[JobId]]:
         """Ends runs and starts what follows from that; answers which ended, and whose claim was lost."""
         if not reports:
             return set(), []
@@ -146,6 +148,13 @@ class Claims:
             if was_full:
                 self._x.wake(pool_topic(name))
         await self.unpark([name for name, _, has_parked in rows if has_parked])
+
+    async def unpark_where_there_is_room(self) -> None:
+        """Whoever was meant to take a freed place may be gone, or stand in a pool that runs nothing."""
+        names = [name for (name,) in await self._x.fetch("resources_with_room")]
+        if names:
+            await self._hot.lock_pools(self._x, names)
+            await self.unpark(names)
 
     async def unpark(self, pools: Sequence[PoolName]) -> None:
         names = [(name,) for name in pools]
@@ -226,9 +235,10 @@ class Claims:
             taken[name] += 1
         return True
 
-    async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob]) -> int:
+    async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob], now: Instant) -> int:
+        """Answers how many returned to their places; one that was to be stopped ends instead."""
         rows = await self._x.each("give_back", [(job.id, job.token) for job in jobs], session=session)
-        returned = {row[0] for row in rows}
+        returned: dict[JobId, str | None] = dict(rows)
         back = [job for job in jobs if job.id in returned]
         running = [job for job in back if job.state == JobState.RUNNING]
         if running:
@@ -236,10 +246,15 @@ class Claims:
         freed = Counter(job.pool for job in back)
         freed.update(name for job in running for name in resource_names(job.resources))
         await self.release(freed)
+        cancelled = [job for job in back if returned[job.id] is not None]
+        for job in cancelled:
+            await self._x.fetch("record_withdrawn", id=job.id, reason=returned[job.id], now=now)
+            await self._x.fetch("remove_job", id=job.id)
+        await self._lanes.leave(job.lane for job in cancelled if job.lane)
         await self._lanes.step_back(job.lane for job in back)
         for job in back:
             self._x.wake(pool_topic(job.pool))
-        return len(back)
+        return len(back) - len(cancelled)
 
     async def _lock_pools(
         self, reports: Sequence[Report], starting: Sequence[ClaimedJob], wanted: Mapping[PoolName, Wanted]

@@ -48,9 +48,8 @@ class SqlJobs:
         """Adds those that nothing stands in the way of; a due job that has a lane enters it as `in_lane`."""
         rows = [job_row(job, _entry_state(job, in_lane)) for job in jobs]
         added = {row[0] for row in await self._x.each("insert_jobs", rows)}
-        for job in jobs:
-            if job.id in added:
-                self._x.wake(pool_topic(job.pool) if job.run_at <= job.created_at else DUE)
+        for pool, is_due in {(job.pool, job.run_at <= job.created_at) for job in jobs if job.id in added}:
+            self._x.wake(pool_topic(pool) if is_due else DUE)
         return added
 
     async def _put_in_the_way(self, jobs: Sequence[Job], puts: dict[JobId, Put]) -> list[Job]:

@@ -43,6 +43,10 @@ FROM pools WHERE name = :name
 -- name: remove_pool
 DELETE FROM pools WHERE name = :name
 
+-- name: resources_with_room
+-- Resources that jobs are parked on although there is room.
+SELECT name FROM pools WHERE parked > 0 AND mode <> 'paused' AND used + tickets < slots ORDER BY name
+
 -- name: take_slot
 -- One place of an extra resource; its row is locked and known to have room.
 UPDATE pools SET used = used + 1 WHERE name = :name

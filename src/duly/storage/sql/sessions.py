@@ -47,6 +47,7 @@ class SqlSessions:
         )
 
     async def beat(self, session: SessionId, *, era: str, lease_now: Micros, now: Instant) -> Beat:
+        await self._claims.unpark_where_there_is_room()
         if not await self._x.fetch("renew_session", id=session, lease_now=lease_now, now=now):
             raise SessionLost(session)
         cancelled = await self._x.fetch("cancelled_in_session", session=session)
@@ -81,8 +82,8 @@ class SqlSessions:
         with _within_capacity_of(session):
             return await self._claims.exchange(order, reports, starting, wanted, again=again)
 
-    async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob]) -> None:
-        await self._claims.give_back(session, jobs)
+    async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob], *, now: Instant) -> None:
+        await self._claims.give_back(session, jobs, now)
 
     async def revoke(self, job_id: JobId, *, reason: str, now: Instant) -> bool:
         for row in await self._x.fetch("job_by_id_locked", id=job_id):
@@ -90,7 +91,7 @@ class SqlSessions:
             if job.session is None:
                 return False
             if not _has_started(job):
-                await self._claims.give_back(job.session, [_claimed(job)])
+                await self._claims.give_back(job.session, [_claimed(job)], now)
                 return False
             ending = Ending(status=JobStatus.CANCELLED, error=reason)
             ended, _ = await self._claims.finish(job.session, [Report(_claimed(job), ending)], now)
@@ -107,7 +108,7 @@ class SqlSessions:
     async def rescue(self, session: SessionId, retries: Sequence[tuple[JobId, float]], *, now: Instant) -> Rescue:
         rows = await self._x.fetch("jobs_of_session", session=session, most=len(retries))
         jobs = [job_from_row(row) for row in rows]
-        returned = await self._claims.give_back(session, [_claimed(job) for job in jobs if not _has_started(job)])
+        returned = await self._claims.give_back(session, [_claimed(job) for job in jobs if not _has_started(job)], now)
         reports = [
             Report(_claimed(job), WORKER_LOST, retry_id=retry_id, fraction=fraction)
             for job, (retry_id, fraction) in zip(jobs, retries, strict=False)

@@ -85,7 +85,9 @@ class SqlTickets:
         if ticket.state is TicketState.HELD:
             await self._claims.release(Counter([ticket.pool]))
         else:
-            await self._x.fetch("count_waiting", name=ticket.pool, change=-1)
+            # The place that was kept for it may be what a parked job lacks.
+            ((has_parked,),) = await self._x.fetch("count_waiting", name=ticket.pool, change=-1)
+            await self._claims.unpark([ticket.pool] if has_parked else [])
         self._x.wake(TICKET)
         self._x.wake(pool_topic(ticket.pool))
 

@@ -12,7 +12,7 @@ VALUES (:id, :pool, :session, :created_at, :expires_at, 'waiting')
 ON CONFLICT (id) DO NOTHING RETURNING id
 
 -- name: count_waiting
-UPDATE pools SET tickets = tickets + :change WHERE name = :name
+UPDATE pools SET tickets = tickets + :change WHERE name = :name RETURNING parked > 0
 
 -- name: count_held
 UPDATE pools SET used = used + :change WHERE name = :name

@@ -95,7 +95,7 @@ SELECT {claimed_columns} FROM jobs WHERE id = :id AND session = :session AND tok
 -- A claim whose handler was never entered returns to its place.
 UPDATE jobs SET state = 'ready', session = NULL, token = NULL, started_at = NULL
 WHERE id = :id AND session = :session AND token = :token
-RETURNING id
+RETURNING id, cancel_reason
 
 -- name: set_state
 -- columns: id
@@ -128,9 +128,10 @@ SELECT lane FROM jobs WHERE lane = :lane AND state NOT IN ('scheduled', 'waiting
 
 -- name: misordered
 -- columns: lane
--- Lanes in which a waiting job is better than the unclaimed head.
+-- Lanes in which a waiting job is better than the unclaimed head. The first condition on its state says nothing new but
+-- names the index, without which every live job is looked at.
 SELECT head.lane FROM jobs head
-WHERE head.lane = :lane AND head.state IN ('ready', 'parked') AND EXISTS (
+WHERE head.lane = :lane AND head.state NOT IN ('scheduled', 'waiting') AND head.state IN ('ready', 'parked') AND EXISTS (
   SELECT 1 FROM jobs w WHERE w.lane = :lane AND w.state = 'waiting'
     AND (w.rank, w.position, w.created_at, w.id) < (head.rank, head.position, head.created_at, head.id))
 

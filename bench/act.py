@@ -1,0 +1,48 @@
+"""One act of one contender in a process of its own: `python -m bench.act CONTENDER ACT ARGUMENTS-AS-JSON`."""
+
+import importlib
+import json
+import sys
+from dataclasses import asdict
+from typing import Any, cast
+
+from bench.contender import Contender, Duty
+from bench.tally import Tally
+
+CONTENDERS = {
+    "duly": "bench.contenders.duly_queue:DulyQueue",
+    "duly-default": "bench.contenders.duly_queue:DulyByDefault",
+    "huey": "bench.contenders.huey_queue:HueyQueue",
+    "persist-queue": "bench.contenders.persist_queue:PersistQueue",
+    "apscheduler": "bench.contenders.apscheduler_jobs:ApschedulerJobs",
+    "pgqueuer": "bench.contenders.pgqueuer_queue:PgqueuerQueue",
+    "procrastinate": "bench.contenders.procrastinate_queue:ProcrastinateQueue",
+}
+
+
+def contender(name: str) -> Contender:
+    """Imported by name, so that no contender pays for another's imports."""
+    module, _, attribute = CONTENDERS[name].partition(":")
+    return cast("Contender", getattr(importlib.import_module(module), attribute)())
+
+
+def act(who: Contender, what: str, given: dict[str, Any]) -> dict[str, Any] | None:
+    place = given["place"]
+    match what:
+        case "set_up":
+            who.set_up(place)
+        case "enqueue":
+            return asdict(who.enqueue(place, given["callers"], given["seconds"]))
+        case "fill":
+            return asdict(who.fill(place, given["jobs"]))
+        case "work":
+            who.work(place, Duty(Tally(given["tally"]), given["worker"], stamping=given["stamping"]))
+        case "ping":
+            who.ping(place, Tally(given["tally"]), given["count"])
+        case _:
+            raise ValueError(what)
+    return None
+
+
+if __name__ == "__main__":
+    print(json.dumps(act(contender(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]))))

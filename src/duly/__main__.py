@@ -1,0 +1,70 @@
+"""The `duly` command."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+import duly
+from duly.bootstrap import backup, moment
+from duly.dev import dev
+from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refused, Unavailable
+from duly.domain.texts import whole_number_of
+from duly.settings import settings_from
+
+# What a script can rely on.
+_EXIT_CODES: tuple[tuple[type[DulyError], int], ...] = (
+    (NotFound, 3),
+    (InvalidInput, 2),
+    (Conflict, 4),
+    (Refused, 5),
+    (Unavailable, 1),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except DulyError as error:
+        print(f"duly: {error}", file=sys.stderr)
+        sys.exit(next((code for family, code in _EXIT_CODES if isinstance(error, family)), 1))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="duly", description="A durable scheduler for AI workflows.")
+    parser.add_argument("--version", action="version", version=f"duly {duly.__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    command = commands.add_parser("dev", help="run a demo of the queue on a database of your own")
+    command.set_defaults(run=lambda _: asyncio.run(dev(settings_from(os.environ))))
+
+    command = commands.add_parser("cron", help="say what a cron expression means and when it fires")
+    command.add_argument("expression")
+    command.add_argument("--tz", default="UTC", help="a zone of the tz database (default: UTC)")
+    command.add_argument("--count", type=int, default=10, help="how many fires to list (default: 10)")
+    command.set_defaults(run=_explain)
+
+    command = commands.add_parser("backup", help="copy a SQLite database while it is in use")
+    command.add_argument("to", help="a file that does not exist yet")
+    command.set_defaults(run=lambda options: asyncio.run(backup(settings_from(os.environ), options.to)))
+    return parser
+
+
+def _explain(options: argparse.Namespace) -> None:
+    cadence = duly.cron(options.expression, tz=options.tz)
+    print(cadence.explain())
+    whole_number_of(options.count, field="--count", least=1, most=10_000)
+    zone = ZoneInfo(options.tz)
+    fires = list(islice(cadence.after(moment()), options.count))
+    for fire in fires:
+        print(f"  {fire:%Y-%m-%d %H:%M:%S}Z   {fire.astimezone(zone):%a %Y-%m-%d %H:%M:%S %z}")
+    for note in cadence.dst_notes(fires[0], fires[-1]) if fires else ():
+        print(f"  {note.text}")
+
+
+if __name__ == "__main__":
+    main()

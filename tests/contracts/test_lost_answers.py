@@ -1,0 +1,112 @@
+"""The server commits and the connection dies before its answer is read: what was done is found, not done again.
+
+On SQLite the answer cannot be lost without the process.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from duly.domain.ids import PoolName
+from duly.domain.jobs import COMPLETED, PutOutcome
+from duly.domain.sessions import Report, Wanted
+from tests.contracts.shared_postgres import SharedPostgres
+from tests.contracts.world import FAILED, WIDE, World
+from tests.tcp_proxy import TcpProxy
+
+pytestmark = pytest.mark.store("postgres")
+
+
+@asynccontextmanager
+async def _behind_a_proxy(shared: SharedPostgres) -> AsyncIterator[tuple[World, TcpProxy]]:
+    async with TcpProxy(shared.url) as proxy:
+        world = World("postgres", proxy.url)
+        await world.open()
+        try:
+            yield world, proxy
+            assert proxy.cuts == 1, "nothing was lost"
+            await world.keeps_the_laws()
+        finally:
+            await world.close()
+
+
+@pytest.fixture
+def empty_postgres(shared_postgres: SharedPostgres) -> SharedPostgres:
+    shared_postgres.empty()
+    return shared_postgres
+
+
+@pytest.mark.req("INV-003")
+async def test_a_claim_whose_answer_was_lost_is_found(empty_postgres: SharedPostgres) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        for n in range(3):
+            await world.put(f"n{n}")
+        hand = await world.hand(1)
+
+        proxy.cut_once("after", hand.session.encode())
+        claimed = await hand.claim(1)
+
+        assert [job.kind for job in claimed] == ["n0"]
+        assert await world.rows("SELECT kind FROM jobs WHERE state = 'running'") == [("n0",)]
+
+
+async def test_a_claim_that_never_arrived_is_made(empty_postgres: SharedPostgres) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        await world.put("a")
+        hand = await world.hand(1)
+
+        proxy.cut_once("before", hand.session.encode())
+
+        assert [job.kind for job in await hand.claim(1)] == ["a"]
+
+
+@pytest.mark.req("CON-002")
+@pytest.mark.parametrize("full", [False, True])
+async def test_no_job_is_entered_twice_when_the_answer_to_its_start_was_lost(
+    empty_postgres: SharedPostgres, full: bool
+) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        await world.pool("gpu", 0 if full else 5)
+        await world.put("plain")
+        await world.put("needing", resources=["gpu"])
+        await world.put("next")
+        hand = await world.hand(2)
+
+        proxy.cut_once("after", b"COMMIT")
+        claimed = await hand.claim(2)
+
+        assert [job.kind for job in claimed] == ["plain", "next" if full else "needing"]
+        assert await world.used(PoolName("gpu")) == (0 if full else 1)
+
+
+@pytest.mark.parametrize("ending", [COMPLETED, FAILED])
+async def test_an_exchange_whose_answer_was_lost_is_found(empty_postgres: SharedPostgres, ending: object) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        await world.put("first")
+        await world.put("second")
+        await world.put("third")
+        hand = await world.hand(1)
+        (job,) = await hand.claim(1)
+        (held,) = await hand.hold(1)
+
+        proxy.cut_once("after", b"COMMIT")
+        exchange = await hand.exchange(
+            reports=[Report(job, FAILED if ending is FAILED else COMPLETED)], starting=[held], wanted={WIDE: Wanted(0, 1)}
+        )
+
+        assert [started.kind for started in exchange.started] == ["second"]
+        assert [later.kind for later in exchange.held] == ["third"]
+        assert list(exchange.stale) == []
+        assert len(await world.queue.jobs.chain(job.id)) == (2 if ending is FAILED else 1)
+
+
+@pytest.mark.req("GRAPH-07")
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_put_whose_answer_was_lost_made_one_job(empty_postgres: SharedPostgres, key: str | None) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        proxy.cut_once("after", b"work-to-lose")
+        put = await world.puts("work-to-lose", key=key)
+
+        assert put.outcome is PutOutcome.CREATED
+        assert await world.rows("SELECT id FROM jobs") == [(put.job_id,)]
