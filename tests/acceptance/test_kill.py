@@ -45,6 +45,7 @@ class Supervisor:
         self.seed = int(os.environ.get("DULY_SEED") or secrets.randbelow(10**9))
         self._dice = random.Random(self.seed)
         self._n = 0
+        self._enough = False
 
     async def run(self, queue: Queue) -> None:
         for _ in range(PROCESSES):
@@ -54,8 +55,9 @@ class Supervisor:
             for _ in range(self._kills):
                 await self._kill_one()
         finally:
-            putting.cancel()
-            await asyncio.gather(putting, return_exceptions=True)
+            # Not cancelled: a put whose answer nobody waits for may be there all the same.
+            self._enough = True
+            await putting
             self._acknowledged.close()
 
     @property
@@ -63,7 +65,7 @@ class Supervisor:
         return len(self.acknowledged.noted("put")) - len({line.chain for line in self._workers.journal.left()})
 
     async def _keep_putting(self, queue: Queue) -> None:
-        while True:
+        while not self._enough:
             if self.undone > MOST_UNDONE:
                 await asyncio.sleep(POLL_SECONDS)
                 continue

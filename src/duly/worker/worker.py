@@ -94,7 +94,9 @@ class Worker:
             topics = await wait(_LONGEST_REST)
             if topics & {"due", "*"}:
                 self._next_due_at = _AT_ONCE
-            if topics & {"cancel", "*"} and self._pulse is not None:
+            # Not for "*": on SQLite every beat is a change to the other processes, which would then beat in turn.
+            # A lost hint to cancel waits for the next beat.
+            if "cancel" in topics and self._pulse is not None:
                 self._pulse.hurry()
             if topics:
                 self._nudge.set()
