@@ -26,7 +26,7 @@ class SqliteHotPath:
         return await x.each("finish", [report[:2] for report in reports], session=session)
 
     async def claim(self, x: Executor, order: ClaimOrder, wanted: Sequence[tuple[str, int]]) -> Sequence[ClaimedJob]:
-        if not await x.fetch("rest_session", session=order.session, ended=order.ended):
+        if not await self._rested(x, order):
             raise SessionLost(order.session)
         rows = await x.each(
             "claim", wanted, session=order.session, token=order.token, now=order.now, state=order.state.value
@@ -37,3 +37,9 @@ class SqliteHotPath:
         if started:
             await x.fetch("count_started", id=order.session, started=started)
         return claimed
+
+    async def _rested(self, x: Executor, order: ClaimOrder) -> Sequence[Row]:
+        """A claim that finds nothing writes nothing: its commit would wake every other process, to find nothing, too."""
+        if order.ended:
+            return await x.fetch("rest_session", session=order.session, ended=order.ended)
+        return await x.fetch("lock_session", id=order.session)
