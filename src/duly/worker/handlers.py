@@ -50,4 +50,6 @@ def enter(handlers: Mapping[str, Handler], job: ClaimedJob) -> Ending | Awaitabl
         answer = handler(job)
     except Exception as error:  # noqa: BLE001 - whatever a handler raises is its run's failure, not the worker's
         return failure_of(error)
+    if answer is None:
+        return COMPLETED
     return answer if inspect.isawaitable(answer) else ending_of(answer)

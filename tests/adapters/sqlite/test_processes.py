@@ -104,6 +104,8 @@ def test_a_program_that_never_lets_go_makes_the_store_unavailable(tmp_path: Path
             self.reading += BUSY_MICROS // 4
             return Micros(self.reading)
 
+        async def agree(self) -> None: ...
+
         async def sleep(self, duration: Micros) -> None: ...
 
     async def scenario() -> None:

@@ -4,13 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from duly.domain.ids import SessionId
 from duly.domain.instants import Instant
-from duly.domain.jobs import JobStatus
 from duly.domain.sessions import ClaimedJob, SessionLost
 from duly.storage.executor import Executor, Row
-from duly.storage.sql.claims import ClaimOrder
-
-_COMPLETED = JobStatus.COMPLETED.value
-_NOTHING = [None, None, None]
+from duly.storage.sql.claims import ClaimOrder, are_alike
 
 
 class PostgresHotPath:
@@ -18,8 +14,8 @@ class PostgresHotPath:
         await x.each("lock_pools", [(name,) for name in names])
 
     async def finish(self, x: Executor, session: SessionId, reports: Sequence[Row], now: Instant) -> Sequence[Row]:
-        (_, token, status, *said) = reports[0]
-        if said == _NOTHING and status == _COMPLETED and all(row[1:] == reports[0][1:] for row in reports):
+        if are_alike(reports):
+            _, token, status, *_ = reports[0]
             ids = [row[:1] for row in reports]
             return await x.each("finish_alike", ids, session=session, now=now, token=token, status=status)
         return await x.each("finish", reports, session=session, now=now)

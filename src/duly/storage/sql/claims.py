@@ -15,6 +15,7 @@ from duly.storage.sql.rows import job_from_row, job_row, pool_from_row, resource
 from duly.storage.sql.topics import DUE, pool_topic
 
 _MOST_ROUNDS = 10
+_SUCCESS = (JobStatus.COMPLETED.value, None, None, None)
 
 
 class HotPath(Protocol):
@@ -272,6 +273,13 @@ def _first_of_each_job(reports: Sequence[Report]) -> Sequence[Report]:
     for report in reports:
         first.setdefault((report.job.id, report.job.token), report)
     return list(first.values())
+
+
+def are_alike(reports: Sequence[Row]) -> bool:
+    """The common batch: runs of one claim that all succeeded and had nothing to say."""
+    token, *ending = reports[0][1:]
+    alike = (token, *_SUCCESS)
+    return tuple(ending) == _SUCCESS and all(report[1:] == alike for report in reports)
 
 
 def _place(job: ClaimedJob) -> tuple[int, int, int, str]:
