@@ -34,4 +34,6 @@ def _beaten_at(folder: Path) -> int:
     import apsw
 
     (row,) = apsw.Connection(str(folder / "idle.db")).execute("SELECT seen_at FROM sessions").fetchall()
-    return int(row[0])
+    seen_at = row[0]
+    assert isinstance(seen_at, int)
+    return seen_at
