@@ -10,13 +10,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-# What a page's reader has at hand before its first block.
-PREAMBLE = """
-import duly
-from datetime import UTC, datetime
-some_aware_datetime = datetime(2030, 1, 1, tzinfo=UTC)
-"""
-
 
 def _blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
@@ -24,7 +17,7 @@ def _blocks(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page)], ids=lambda page: page.name)
 def test_the_programs_of_a_page_run(page: Path, tmp_path: Path) -> None:
-    program = PREAMBLE + "\n".join(_blocks(page))
+    program = "\n".join(_blocks(page))
 
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
