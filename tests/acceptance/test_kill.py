@@ -43,7 +43,7 @@ class Supervisor:
         self._kills = kills
         self._longest_pause = longest_pause
         self.seed = int(os.environ.get("DULY_SEED") or secrets.randbelow(10**9))
-        self._dice = random.Random(self.seed)  # noqa: S311
+        self._dice = random.Random(self.seed)
         self._n = 0
         self._enough = False
 
