@@ -115,7 +115,7 @@ RETURNING pools.name, pools.used + r.freed + pools.tickets >= pools.slots,
 -- Answers at least one row while the session lives. The session's and the pools' rows are locked before any job is
 -- looked at. The rows are picked and locked into an array, because joining them made the planner walk the whole primary
 -- key; by their places, which saves looking each up again. One that was changed at this very moment is left for the next
--- claim: its new place is not ours to see.
+-- claim: its new place is not ours to see. One that is locked is passed over: whoever ends it may wait for our pools.
 WITH alive AS (
   SELECT id FROM sessions WHERE id = :session FOR NO KEY UPDATE
 ), room AS (
@@ -131,7 +131,7 @@ WITH alive AS (
   WHERE ctid = ANY(ARRAY(
     SELECT picked.ctid FROM room CROSS JOIN LATERAL (
       SELECT ctid FROM jobs WHERE pool = room.name AND state = 'ready' ORDER BY {in_order}
-      LIMIT GREATEST(room.free, 0) FOR NO KEY UPDATE) AS picked))
+      LIMIT GREATEST(room.free, 0) FOR NO KEY UPDATE SKIP LOCKED) AS picked))
   RETURNING {claimed_columns}
 ), counted AS (
   UPDATE pools SET used = used + taken.count
