@@ -93,8 +93,8 @@ def open_reader(path: str) -> apsw.Connection:
 def _opened(path: str, flags: int) -> apsw.Connection:
     try:
         connection = apsw.Connection(path, flags=flags, statementcachesize=_CACHED_STATEMENTS)
-        # One plan per statement, whatever is bound: a partial index made SQLite prepare anew for every value, which took
-        # ten times as long as running the statement.
+        # One plan per statement, whatever is bound: a partial index made SQLite prepare anew for every value, which
+        # took ten times as long as running the statement.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     except apsw.Error as error:
         raise translated(error, path) from error
