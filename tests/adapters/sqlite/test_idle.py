@@ -33,7 +33,6 @@ def test_a_beat_is_not_answered_by_another_beat(tmp_path: Path) -> None:
 def _beaten_at(folder: Path) -> int:
     import apsw
 
-    (row,) = apsw.Connection(str(folder / "idle.db")).execute("SELECT seen_at FROM sessions").fetchall()
-    seen_at = row[0]
+    seen_at = apsw.Connection(str(folder / "idle.db")).execute("SELECT seen_at FROM sessions").get
     assert isinstance(seen_at, int)
     return seen_at

@@ -39,7 +39,7 @@ class SqliteHotPath:
         return claimed
 
     async def _rested(self, x: Executor, order: ClaimOrder) -> Sequence[Row]:
-        """A claim that finds nothing writes nothing: its commit would wake every other process, to find nothing, too."""
+        """A claim that finds nothing writes nothing: its commit would wake other processes, to find nothing, too."""
         if order.ended:
             return await x.fetch("rest_session", session=order.session, ended=order.ended)
         return await x.fetch("lock_session", id=order.session)
