@@ -39,9 +39,11 @@ class Transactions:
         rerun = False
         while True:
             connection = await self._connect(patience)
+            # A rerun may first have to look for what an unheard run has done, and then it is no single statement.
+            once = single and not rerun
             # Through a pooler, two messages outside a transaction may reach two servers.
-            begin = None if single and not self._pooled else self._begin(_WRITE)
-            attempt = _Attempt(connection, self._statements, begin, once=single, rerun=rerun)
+            begin = None if once and not self._pooled else self._begin(_WRITE)
+            attempt = _Attempt(connection, self._statements, begin, once=once, rerun=rerun)
             try:
                 return await attempt.run(work)
             except Interrupted as trouble:
