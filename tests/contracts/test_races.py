@@ -58,7 +58,9 @@ async def test_puts_that_race_finishes_leave_no_lane_dead_and_none_with_two_head
         await hand.finish(*jobs)
 
     await asyncio.gather(
-        *(put_some(queues[n % 3]) for n in range(9)), *(work(queues[n % 3]) for n in range(6)), _watch(world, ran, count)
+        *(put_some(queues[n % 3]) for n in range(9)),
+        *(work(queues[n % 3]) for n in range(6)),
+        _watch(world, ran, count),
     )
 
     assert sorted(ran) == sorted(put)
