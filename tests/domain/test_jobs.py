@@ -46,7 +46,8 @@ def test_a_job_is_before_another_by_rank_then_position_then_age_then_id() -> Non
         _job(rank=0, position=2, created_at=Instant(2), id=JobId("z")),
     ]
 
-    assert sorted(reversed(jobs), key=lambda job: job.order) == jobs
+    jumbled = [jobs[n] for n in (3, 0, 4, 2, 1)]
+    assert sorted(jumbled, key=lambda job: job.order) == jobs
 
 
 @pytest.mark.req("INV-004", error=True)
@@ -62,7 +63,7 @@ def test_a_priority_out_of_bounds_is_refused(priority: Any) -> None:
 @pytest.mark.req("GRAPH-09")
 def test_a_lane_is_held_by_whoever_is_neither_waiting_nor_scheduled() -> None:
     assert set(JobState) - HEAD_STATES == {JobState.SCHEDULED, JobState.WAITING}
-    assert LOCKED_STATES == {JobState.CLAIMED, JobState.RUNNING}
+    assert {JobState.CLAIMED, JobState.RUNNING} == LOCKED_STATES
 
 
 @pytest.mark.req("GRAPH-09", error=True)

@@ -54,7 +54,9 @@ def test_a_whole_number_within_its_bounds(number: int) -> None:
     assert whole_number_of(number, field="n", least=0, most=10) == number
 
 
-@pytest.mark.parametrize("number", [-1, 11, pytest.param(10**5_000, id="5,000 digits"), True, 1.0, float("nan"), "1", None])
+@pytest.mark.parametrize(
+    "number", [-1, 11, pytest.param(10**5_000, id="5,000 digits"), True, 1.0, float("nan"), "1", None]
+)
 def test_what_is_no_whole_number_is_refused(number: object) -> None:
     with pytest.raises(InvalidInput) as refused:
         whole_number_of(number, field="n", least=0, most=10)
