@@ -73,7 +73,7 @@ async def test_puts_that_race_finishes_leave_no_lane_dead_and_none_with_two_head
 async def test_a_head_that_ends_while_many_join_its_lane_hands_it_to_one_of_them(world: World) -> None:
     queues = await _queues(world, 3)
     hand = await world.hand()
-    for _ in range(12):
+    for _ in range(6):
         await world.put("head", lane="lane")
         (head,) = await hand.claim()
 

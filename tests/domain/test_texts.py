@@ -17,7 +17,7 @@ def test_a_name_is_lower_case_and_short(name: str) -> None:
     "name", ["", "A", "-a", "_a", ".a", "a b", "a/b", "é", "x" * 65, "a\n", "\n", "a\0", "ａ", None, 1, b"a", ["a"]]
 )
 def test_what_is_no_name_is_refused(name: object) -> None:
-    with pytest.raises(InvalidInput, match="kind: .* is not a name"):
+    with pytest.raises(InvalidInput, match=r"kind: .* is not a name"):
         name_of(name, field="kind")
 
 
@@ -54,9 +54,7 @@ def test_a_whole_number_within_its_bounds(number: int) -> None:
     assert whole_number_of(number, field="n", least=0, most=10) == number
 
 
-@pytest.mark.parametrize(
-    "number", [-1, 11, pytest.param(10**5_000, id="5,000 digits"), True, 1.0, float("nan"), "1", None]
-)
+@pytest.mark.parametrize("number", [-1, 11, pytest.param(10**5_000, id="huge"), True, 1.0, float("nan"), "1", None])
 def test_what_is_no_whole_number_is_refused(number: object) -> None:
     with pytest.raises(InvalidInput) as refused:
         whole_number_of(number, field="n", least=0, most=10)
