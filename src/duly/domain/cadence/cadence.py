@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from duly.domain.cadence.instants import DAY, instant_of, second_of
+from duly.domain.cadence.instants import DAY, second_of, utc_of
 from duly.domain.cadence.notes import Note
 from duly.domain.errors import InvalidInput
 
@@ -39,7 +39,7 @@ class Cadence(ABC):
 
     def after(self, instant: datetime) -> Iterator[datetime]:
         """Every fire strictly after the instant, in order; ends when no fire is left."""
-        return map(instant_of, self.seconds_after(second_of("instant", instant)))
+        return map(utc_of, self.seconds_after(second_of("instant", instant)))
 
     def within(self, *, start_at: datetime | None = None, end_at: datetime | None = None) -> "Bounded":
         """The same fires, none before `start_at` and none after `end_at`; a fire at either of them counts."""
@@ -70,9 +70,9 @@ class Bounded(Cadence):
     def explain(self) -> str:
         words = [self.cadence.explain()]
         if self.first is not None:
-            words.append(f"from {instant_of(self.first):%Y-%m-%d %H:%M:%S} UTC")
+            words.append(f"from {utc_of(self.first):%Y-%m-%d %H:%M:%S} UTC")
         if self.last is not None:
-            words.append(f"until {instant_of(self.last):%Y-%m-%d %H:%M:%S} UTC")
+            words.append(f"until {utc_of(self.last):%Y-%m-%d %H:%M:%S} UTC")
         return ", ".join(words)
 
     def dst_notes(self, start: datetime, end: datetime) -> list[Note]:
