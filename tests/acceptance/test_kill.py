@@ -21,6 +21,7 @@ from duly.domain.sessions import LEASE
 from tests.acceptance import checker
 from tests.acceptance.journal import Journal, JournalReader
 from tests.acceptance.processes import POLL_SECONDS, Workers, opened, until, until_in
+from tests.acceptance.worker_process import session_name
 
 pytestmark = pytest.mark.serial
 
@@ -124,9 +125,9 @@ def test_workers_are_killed_at_any_moment_and_nothing_is_lost_or_doubled(
             await until(lambda: supervisor.undone == 0, within=patience, what="what was put is done")
             await until_in(
                 database_url,
-                lambda facts: len(facts.sessions) <= PROCESSES,
+                lambda facts: {session.name for session in facts.sessions} == set(map(session_name, workers.alive)),
                 within=patience,
-                what="no session is left but those of the living",
+                what="all the living have a session, and none of the dead",
             )
         await workers.stop_all()
 
