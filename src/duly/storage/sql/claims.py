@@ -131,10 +131,12 @@ class Claims:
     async def _follow(self, done: Sequence[Row], retries: Sequence[Job]) -> None:
         """Retries take the lanes of their chains; other lanes get their next head; places become free."""
         if retries:
-            added = await self._x.each("insert_jobs", [job_row(job, JobState.BACKOFF) for job in retries])
+            added = await self._x.each("insert_jobs", [job_row(job, _retry_state(job)) for job in retries])
             if len(added) != len(retries):
                 raise RuntimeError("a retry could not take its chain's place")
-            self._x.wake(DUE)
+            for job in retries:
+                self._x.wake(pool_topic(job.pool) if _retry_state(job) is JobState.READY else DUE)
+            await self._lanes.step_back([job.lane for job in retries if _retry_state(job) is JobState.READY])
         lanes = {lane for _, lane, _, _ in done if lane} - {job.lane for job in retries}
         await self._lanes.leave(lanes)
         await self.release(Counter(name for _, _, pool, more in done for name in (pool, *resource_names(more))))
@@ -283,3 +285,8 @@ def are_alike(reports: Sequence[Row]) -> bool:
 
 def _place(job: ClaimedJob) -> tuple[int, int, int, str]:
     return job.order
+
+
+def _retry_state(job: Job) -> JobState:
+    """One that need not wait keeps its place in the order, too."""
+    return JobState.READY if job.run_at <= job.created_at else JobState.BACKOFF
