@@ -9,15 +9,15 @@
 | | queue_one | nothing waits | a run, behind the one that runs |
 | | queue_one | one waits | skipped: coalesced into the one that waits |
 | | replace | anything | a run; what waits is cancelled, what runs is asked to stop |
-| missed | any, catch-up none | – | part of a gap: outage |
-| | allow, queue; catch-up on | – | caught up oldest first, up to the cap; the rest a gap: catch_up_cap |
-| | skip, queue_one, replace; catch-up on | – | the newest is decided like a late one; the others a gap: superseded |
+| missed | any, catch-up none | - | part of a gap: outage |
+| | allow, queue; catch-up on | - | caught up oldest first, up to the cap; the rest a gap: catch_up_cap |
+| | skip, queue_one, replace; catch-up on | - | the newest is decided like a late one; the others a gap: superseded |
 
 A slot is missed if it fires inside an outage; it is late if it fires before now and was not missed.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from duly.domain.coverage import Outage
 from duly.domain.ids import RunId
@@ -84,75 +84,88 @@ def plan(
     schedule: Schedule, *, now: Instant, outages: Sequence[Outage], in_flight: InFlight, run_ids: Iterator[RunId]
 ) -> Plan:
     """Decides every slot that fires by now, at most `MOST_AT_ONCE` of them one by one; the others come next time."""
-    result = Plan(opened_through=schedule.opened_through)
-    missed: list[int] = []
-    counted = 0
-    for slot, fires_at in _due(schedule, now):
-        if any(outage.holds(fires_at) for outage in outages):
-            counted += 1
-            missed = [missed[0] if missed else slot, slot]
-        else:
-            counted = _settle_missed(schedule, result, missed, counted, in_flight, run_ids)
-            missed = []
-            if len(result.openings) >= MOST_AT_ONCE:
-                return result
-            result.openings.append(_decided(schedule, result, slot, fires_at, in_flight, run_ids))
-        result.opened_through = slot
-    _settle_missed(schedule, result, missed, counted, in_flight, run_ids)
-    return result
-
-
-def _due(schedule: Schedule, now: Instant) -> Iterator[tuple[int, Instant]]:
+    deciding = _Deciding(schedule, in_flight, run_ids)
     for slot in schedule.cadence.seconds_after(schedule.opened_through):
         fires_at = schedule.fires_at(slot)
-        if fires_at > now:
+        if fires_at > now or deciding.is_full:
+            break
+        if any(outage.holds(fires_at) for outage in outages):
+            deciding.miss(slot)
+        else:
+            deciding.settle_missed()
+            deciding.open(slot)
+        deciding.plan.opened_through = slot
+    deciding.settle_missed()
+    return deciding.plan
+
+
+class _Deciding:
+    """The table above, slot after slot: what one slot opens is in flight for the next."""
+
+    def __init__(self, schedule: Schedule, in_flight: InFlight, run_ids: Iterator[RunId]) -> None:
+        self.plan = Plan(opened_through=schedule.opened_through)
+        self._schedule = schedule
+        self._in_flight = in_flight
+        self._run_ids = run_ids
+        self._missed: Arrears | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.plan.openings) >= MOST_AT_ONCE
+
+    def miss(self, slot: int) -> None:
+        if self._missed is None:
+            self._missed = Arrears(slot, slot, 1)
+        else:
+            self._missed = Arrears(self._missed.first, slot, self._missed.count + 1)
+
+    def settle_missed(self) -> None:
+        """Missed slots in a row, before the next that was not missed."""
+        missed, self._missed = self._missed, None
+        if missed is None:
             return
-        yield slot, fires_at
+        policies = self._schedule.policies
+        if policies.catch_up is CatchUp.NONE:
+            self.plan.gaps.append(Missed(missed.first, missed.last, missed.count, GapReason.OUTAGE))
+        elif policies.overlap in ONE_FOR_ALL:
+            if missed.count > 1:
+                older = Missed(missed.first, missed.last - 1, missed.count - 1, GapReason.SUPERSEDED)
+                self.plan.gaps.append(older)
+            self.open(missed.last)
+        else:
+            self.plan.arrears.append(missed)
 
+    def open(self, slot: int) -> None:
+        run_id = next(self._run_ids)
+        reason, detail = self._why_not()
+        if reason is None:
+            self._make_way()
+            self._in_flight.waiting.append(run_id)
+        fires_at = self._schedule.fires_at(slot)
+        opening = Opening(run_id=run_id, slot=slot, fire_at=fires_at, reason=reason, detail=detail)
+        self.plan.openings.append(opening)
 
-def _settle_missed(
-    schedule: Schedule, result: Plan, missed: list[int], count: int, in_flight: InFlight, run_ids: Iterator[RunId]
-) -> int:
-    """Missed slots in a row, before the next that was not; answers the new count, which is none."""
-    if not missed:
-        return 0
-    first, last = missed
-    policies = schedule.policies
-    if policies.catch_up is CatchUp.NONE:
-        result.gaps.append(Missed(first, last, count, GapReason.OUTAGE))
-    elif policies.overlap in ONE_FOR_ALL:
-        if count > 1:
-            result.gaps.append(Missed(first, last - 1, count - 1, GapReason.SUPERSEDED))
-        opening = _decided(schedule, result, last, schedule.fires_at(last), in_flight, run_ids)
-        result.openings.append(opening)
-    else:
-        result.arrears.append(Arrears(first, last, count))
-    return 0
+    def _why_not(self) -> tuple[Reason | None, str | None]:
+        match self._schedule.policies.overlap:
+            case Overlap.SKIP if self._in_flight:
+                others = self._in_flight.running or self._in_flight.waiting
+                return Reason.OVERLAP, f"{others[0]} was still in flight"
+            case Overlap.QUEUE_ONE if self._in_flight.waiting:
+                return Reason.COALESCED, f"coalesced into {self._in_flight.waiting[-1]}, which was waiting"
+            case _:
+                return None, None
 
-
-def _decided(
-    schedule: Schedule,
-    result: Plan,
-    slot: int,
-    fires_at: Instant,
-    in_flight: InFlight,
-    run_ids: Iterator[RunId],
-) -> Opening:
-    run_id = next(run_ids)
-    reason, detail = _closed(schedule.policies.overlap, in_flight)
-    if reason is None:
-        if schedule.policies.overlap is Overlap.REPLACE:
-            result.withdraw += in_flight.waiting
-            result.stop += in_flight.running
-            in_flight.waiting.clear()
-        in_flight.waiting.append(run_id)
-    return Opening(run_id=run_id, slot=slot, fire_at=fires_at, reason=reason, detail=detail)
-
-
-def _closed(overlap: Overlap, in_flight: InFlight) -> tuple[Reason | None, str | None]:
-    if overlap is Overlap.SKIP and in_flight:
-        others = in_flight.running or in_flight.waiting
-        return Reason.OVERLAP, f"{others[0]} was still in flight"
-    if overlap is Overlap.QUEUE_ONE and in_flight.waiting:
-        return Reason.COALESCED, f"coalesced into {in_flight.waiting[-1]}, which was waiting"
-    return None, None
+    def _make_way(self) -> None:
+        """What is replaced within this very plan was never put: it is closed, not withdrawn."""
+        if self._schedule.policies.overlap is not Overlap.REPLACE:
+            return
+        planned = {opening.run_id for opening in self.plan.openings}
+        self.plan.openings = [
+            replace(opening, reason=Reason.REPLACED, detail="a later slot took its place")
+            if opening.run_id in self._in_flight.waiting
+            else opening
+            for opening in self.plan.openings
+        ]
+        self.plan.withdraw += [run for run in self._in_flight.waiting if run not in planned]
+        self.plan.stop += [run for run in self._in_flight.running if run not in self.plan.stop]
+        self._in_flight.waiting.clear()

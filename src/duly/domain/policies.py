@@ -45,6 +45,6 @@ class Policies:
 
 def _choice(kind: type[StrEnum], value: object, *, field: str) -> StrEnum:
     try:
-        return kind(value)
+        return kind(str(value))
     except ValueError:
         raise InvalidInput(field, f"{str(value)[:40]!r} is not a policy", fix=f"use one of {', '.join(kind)}") from None
