@@ -10,7 +10,7 @@ from duly.application.gathering import Gathering
 from duly.domain.errors import Unavailable
 from duly.domain.ids import JobId
 from duly.domain.instants import Instant
-from duly.domain.jobs import Job
+from duly.domain.jobs import Entry, NewJob
 from duly.ports.storage import Storage
 
 
@@ -35,7 +35,7 @@ class SlowStorage:
             raise fault
         return await work(self)
 
-    async def put_if_free(self, jobs: list[Job]) -> set[str]:
+    async def put_if_free(self, jobs: list[Entry]) -> set[str]:
         self.commits.append([job.id for job in jobs])
         return {str(job.id) for job in jobs} - self.taken
 
@@ -44,9 +44,9 @@ class SlowStorage:
             self.gate.release()
 
 
-def _job(name: str) -> Job:
+def _job(name: str) -> Entry:
     now = Instant(1)
-    return Job(id=JobId(name), kind="work", run_at=now, created_at=now, chain=JobId(name))
+    return Entry(JobId(name), NewJob(kind="work"), now, position=1)
 
 
 async def _started(gathering: Gathering, *names: str) -> list["asyncio.Task[bool]"]:

@@ -13,6 +13,7 @@ from duly.domain.jobs import (
     HEAD_STATES,
     LOCKED_STATES,
     Ending,
+    Entry,
     Job,
     JobAlreadyFinished,
     JobLocked,
@@ -21,7 +22,6 @@ from duly.domain.jobs import (
     JobStatus,
     NewJob,
     UnknownJob,
-    job_from,
 )
 from duly.domain.retries import RetryPolicy
 from duly.domain.sessions import OverCapacity, Session, SessionLost
@@ -92,10 +92,16 @@ def test_a_job_is_a_snapshot_of_what_was_asked() -> None:
     new = NewJob(kind="work", params=params, key=JobKey("k"), lane=Lane("l"), priority=3, timeout_ms=9)
     params["n"] = 2
 
-    job = job_from(new, job_id=JobId("job_7"), now=NOW)
+    entry = Entry(JobId("job_7"), new, NOW, position=5)
 
-    assert (job.payload, job.key, job.lane, job.priority, job.timeout_ms) == ('{"n":1}', "k", "l", 3, 9)
-    assert (job.id, job.chain, job.attempt, job.run_at, job.created_at) == ("job_7", "job_7", 1, NOW, NOW)
+    assert (new.payload, new.key, new.lane, new.priority, new.timeout_ms) == ('{"n":1}', "k", "l", 3, 9)
+    assert (entry.run_at, entry.created_at, entry.is_due) == (NOW, NOW, True)
+
+
+def test_a_job_for_later_is_not_due_when_it_enters() -> None:
+    entry = Entry(JobId("job_7"), NewJob(kind="work", run_at=Instant(NOW + 1)), NOW, position=5)
+
+    assert (entry.run_at, entry.is_due) == (NOW + 1, False)
 
 
 # Attempts.

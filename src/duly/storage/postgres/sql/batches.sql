@@ -10,6 +10,9 @@
 -- repeats: kind pool priority run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
 -- In lane order, so that two batches wait for each other at one place only.
+WITH open_pools AS MATERIALIZED (
+  SELECT name, mode, ageing_ms FROM pools WHERE name = ANY(:pool::text[])
+)
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
                   attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain)
 SELECT new.id, new.kind, new.payload, new.key, new.lane, new.pool, new.resources, new.priority,
@@ -31,7 +34,7 @@ FROM (
               :backoff_cap_ms::bigint[], :timeout_ms::bigint[], :retry_of::text[], :chain::text[])
        AS given(id, kind, payload, key, lane, pool, resources, priority, position, run_at, created_at, state, attempt,
                 max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain)) AS new
-JOIN pools p ON p.name = new.pool AND (p.mode <> 'draining' OR new.retry_of IS NOT NULL)
+JOIN open_pools p ON p.name = new.pool AND (p.mode <> 'draining' OR new.retry_of IS NOT NULL)
 WHERE NOT EXISTS (SELECT FROM finished_jobs f WHERE f.id = new.id OFFSET 0)
 ORDER BY new.lane, new.position
 ON CONFLICT DO NOTHING
