@@ -64,9 +64,10 @@ class NewJob:
     def __post_init__(self) -> None:
         name_of(self.kind, field="kind")
         name_of(self.pool, field="pool")
-        for name, value in (("key", self.key), ("lane", self.lane)):
-            if value is not None:
-                text_of(value, field=name)
+        if self.key is not None:
+            text_of(self.key, field="key")
+        if self.lane is not None:
+            text_of(self.lane, field="lane")
         whole_number_of(self.priority, field="priority", least=-HIGHEST_PRIORITY, most=HIGHEST_PRIORITY)
         if self.run_at is not None:
             whole_number_of(self.run_at, field="run_at", least=0, most=253_402_300_799_000_000)
@@ -146,6 +147,7 @@ class Entry(NamedTuple):
 
     id: JobId
     new: NewJob
+    payload: Payload
     created_at: Instant
     position: int
 
