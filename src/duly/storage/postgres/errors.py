@@ -62,7 +62,8 @@ def translated_at_connect(error: BaseException) -> BaseException:
     """Nothing was sent yet, so nothing is unknown; a wrong password does not get better by trying again."""
     match error:
         case ValueError():
-            return InvalidInput("url", f"is not a Postgres URL: {error}", fix="postgresql://user@host:5432/name")
+            # What the driver says quotes the URL, and with it pieces of a password.
+            return InvalidInput("url", "is not a Postgres URL", fix=_URL)
         case asyncpg.PostgresConnectionError() | OSError() | asyncio.IncompleteReadError():
             return Interrupted(f"the database cannot be reached: {_said(error)}", connection_lost=True)
         case asyncpg.PostgresError() if error.sqlstate in _TAKES_NO_CONNECTIONS:
@@ -73,6 +74,8 @@ def translated_at_connect(error: BaseException) -> BaseException:
             return Unavailable(f"the database refused the connection: {_said(error)}")
     return error
 
+
+_URL = "write postgresql://user:password@host:5432/name, and / # @ : in a password as %2F %23 %40 %3A"
 
 # Two that joined a lane whose head had just gone both made theirs its head: whoever lost looks again.
 _SETTLED_BY_RERUN = {"jobs_one_head_per_lane"}
@@ -140,4 +143,6 @@ def _violated(error: asyncpg.IntegrityConstraintViolationError) -> ConstraintVio
 
 def _said(error: BaseException) -> str:
     """The message without its DETAIL, which quotes rows."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return str(error.args[0]) if error.args and error.args[0] else type(error).__name__
