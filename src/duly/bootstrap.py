@@ -64,7 +64,7 @@ class Queue:
         name: str,
         prefetch: Mapping[PoolName, int] | None = None,
     ) -> Worker:
-        """A worker whose heart beats in a thread with a connection of its own."""
+        """A worker whose heart beats in a thread with a connection of its own; memory has only one."""
         return Worker(
             jobs=self.jobs,
             sessions=self.sessions,
@@ -73,8 +73,11 @@ class Queue:
             prefetch=prefetch,
             name=name,
             lease=self.settings.lease,
-            pulse=lambda: ThreadPulse(_storage_opener(self.settings), self.dice),
+            pulse=None if self.settings.database_url == ":memory:" else self._pulse,
         )
+
+    def _pulse(self) -> ThreadPulse:
+        return ThreadPulse(_storage_opener(self.settings), self.dice)
 
     async def close(self) -> None:
         await self.storage.close()

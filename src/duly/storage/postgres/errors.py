@@ -36,6 +36,9 @@ def translated(error: BaseException, phase: Phase, *, closed: bool) -> BaseExcep
             return RuntimeError("work that was given to read() tried to write")
         case asyncpg.DataError() if isinstance(error.__cause__, UnicodeEncodeError):
             return InvalidInput("text", "is not valid Unicode", fix="remove lone surrogates")
+        case asyncpg.DataError() if error.__cause__ is not None:
+            # The driver could not encode it; what it says quotes the value, which is not ours to repeat.
+            return InvalidInput("value", "is of a type or size that the database cannot store")
         case asyncpg.UniqueViolationError() if error.constraint_name in _SETTLED_BY_RERUN:
             return Interrupted(_said(error), connection_lost=False)
         case asyncpg.IntegrityConstraintViolationError():
