@@ -109,7 +109,6 @@ def test_backup_copies_the_database(tmp_path: Path) -> None:
     assert said.returncode == 0, said.stderr
     copy = apsw.Connection(str(tmp_path / "copy.db"))
     assert copy.execute("SELECT count(*) FROM pools").fetchall() == [(5,)]
-    assert copy.execute("SELECT count(*) FROM pools").fetchall() == [(5,)]
 
 
 @pytest.mark.req("DEC-002", error=True)
