@@ -38,6 +38,8 @@ class Sessions:
         async def work(tx: Transaction) -> Beat:
             return await tx.sessions.beat(session, era=era, lease_now=lease_now, now=now)
 
+        # Apart from the beat: it locks pools, and a claim that has this session's row may wait for those.
+        await self.storage.transact(_unpark)
         return await self.storage.transact(work)
 
     async def exchange(
@@ -115,11 +117,13 @@ class Sessions:
 
         return await self.storage.transact(work)
 
-    async def rescue_expired(self) -> list[Rescue]:
-        """Takes over the work of sessions whose lease ran out."""
+    async def rescue_expired(self, *, until: Micros | None = None) -> list[Rescue]:
+        """Takes over the work of sessions whose lease ran out, as much as fits before `until` on the lease's clock."""
         rescues: list[Rescue] = []
         while rescue := await self._rescue_one():
             rescues.append(rescue)
+            if until is not None and self.storage.clock.lease_now() >= until:
+                break
         if rescues:
             await self.storage.transact(_recount)
         return rescues
@@ -150,6 +154,10 @@ class Sessions:
 
     def _retries(self) -> list[tuple[JobId, float]]:
         return [(JobId(self.dice.new_id("job")), self.dice.fraction()) for _ in range(RESCUE_BATCH)]
+
+
+async def _unpark(tx: Transaction) -> None:
+    await tx.sessions.unpark()
 
 
 async def _recount(tx: Transaction) -> None:

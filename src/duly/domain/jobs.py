@@ -190,7 +190,7 @@ class Ending:
     retryable: bool = True
 
     def __post_init__(self) -> None:
-        if self.status in (JobStatus.QUEUED, JobStatus.RUNNING):
+        if not isinstance(self.status, JobStatus) or self.status in (JobStatus.QUEUED, JobStatus.RUNNING):
             raise InvalidInput(
                 "status", f"{self.status} is no ending", fix="use COMPLETED, FAILED, SKIPPED or CANCELLED"
             )

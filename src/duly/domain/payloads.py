@@ -30,10 +30,7 @@ def payload_of(value: object, *, field: str) -> Payload:
 def json_of(value: object, *, field: str) -> Payload:
     """Compact text of any JSON value; names stay in the order given."""
     if not _is_plainly_sound(value):
-        for count, (pointer, item) in enumerate(_walk(value, field)):
-            # Each value takes a byte or more, and one that is shared is written out each time it is met.
-            if count > LARGEST_BYTES:
-                raise _too_large(field, f"more than {LARGEST_BYTES}")
+        for pointer, item in _walk(value, field):
             _check(pointer, item)
     text = _ENCODER.encode(value)
     # No character takes more than four bytes, so most texts need not be encoded to be measured.
@@ -73,6 +70,7 @@ def _too_large(field: str, size: str) -> InvalidInput:
 def _walk(root: object, field: str) -> Iterator[tuple[str, object]]:
     """Every value below `root`, without recursion: depth is the caller's to choose and ours to refuse."""
     pending: list[tuple[str, object, int]] = [(field, root, 1)]
+    values = 1
     while pending:
         pointer, value, depth = pending.pop()
         yield pointer, value
@@ -80,6 +78,9 @@ def _walk(root: object, field: str) -> Iterator[tuple[str, object]]:
             continue
         if depth > DEEPEST:
             raise InvalidInput(field, f"is nested deeper than {DEEPEST} levels", fix="flatten it")
+        values += len(value)
+        if values * 2 > LARGEST_BYTES:  # a value and what parts it from the next; lists within lists can be shared
+            raise _too_large(field, f"more than {LARGEST_BYTES}")
         if isinstance(value, dict):
             for name, item in value.items():
                 _check_name(pointer, name)

@@ -13,6 +13,9 @@ class SessionStore(Protocol):
 
     async def open(self, session: Session, *, era: str, lease_now: Micros, now: Instant) -> None: ...
 
+    async def unpark(self) -> None:
+        """Lets parked jobs try again where there is room and whoever was meant to take it did not."""
+
     async def beat(self, session: SessionId, *, era: str, lease_now: Micros, now: Instant) -> Beat:
         """Renews the lease, or raises SessionLost."""
 

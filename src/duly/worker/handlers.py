@@ -1,6 +1,5 @@
 """What runs a job: a function of the claimed job, plain or async, and how its result becomes an ending."""
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -12,9 +11,6 @@ from duly.domain.sessions import ClaimedJob
 Handler = Callable[[ClaimedJob], object]
 
 _LONGEST_ERROR = 2_000
-
-# Whatever a handler raises is its run's failure, not the worker's. Only Ctrl-C is not the handler's to raise.
-HANDLER_FAILURES = (Exception, SystemExit, asyncio.CancelledError)
 
 
 class DoNotRetry(Exception):
@@ -56,8 +52,10 @@ def enter(handlers: Mapping[str, Handler], job: ClaimedJob) -> Ending | Awaitabl
         return failure(f"this worker has no handler for {job.kind!r}")
     try:
         answer = handler(job)
-    except HANDLER_FAILURES as error:
+        if answer is None:
+            return COMPLETED
+        return answer if inspect.isawaitable(answer) else ending_of(answer)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its run's failure, not the worker's
         return failure_of(error)
-    if answer is None:
-        return COMPLETED
-    return answer if inspect.isawaitable(answer) else ending_of(answer)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 from duly.application.sessions import Sessions
 from duly.application.tickets import Tickets
-from duly.domain.errors import Unavailable
 from duly.domain.instants import SECOND, Micros
 from duly.domain.sessions import Beat, Session, SessionLost
 
@@ -43,25 +42,28 @@ class Heart:
             asked_at = self._clock.lease_now()
             self._hurry.clear()
             try:
-                await self._clock.agree()
-                beat = await self._sessions.beat(self._session.id)
+                async with self._until(good_until):
+                    await self._clock.agree()
+                    beat = await self._sessions.beat(self._session.id)
                 good_until = asked_at + self._session.lease
                 self._on_beat(beat)
-                await self._take_over(beat)
+                async with self._until(good_until):
+                    await self._take_over(beat)
                 await self._sleep(self._until_next(beat))
-            except Unavailable:
-                await self._sleep(_RETRY_AFTER)
             except SessionLost:
                 break
-            except Exception:
-                # Whatever it was, nobody renews the session any more: its worker must not go on as if.
-                self._on_lost()
-                raise
+            except Exception:  # noqa: BLE001 - whatever it was, a heart that stands still is worse
+                await self._sleep(_RETRY_AFTER)
         self._on_lost()
+
+    def _until(self, instant: int) -> asyncio.Timeout:
+        """A store that hangs must not hide that the lease has run out."""
+        return asyncio.timeout(max(instant - self._clock.lease_now(), 0) / SECOND)
 
     async def _take_over(self, beat: Beat) -> None:
         if beat.next_expiry is not None and beat.next_expiry <= self._clock.lease_now():
-            await self._sessions.rescue_expired()
+            # A part at a time: one's own lease must not run out over it.
+            await self._sessions.rescue_expired(until=Micros(self._clock.lease_now() + self._session.lease // 3))
         await self._tickets.expire()
 
     def _until_next(self, beat: Beat) -> Micros:

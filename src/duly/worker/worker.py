@@ -14,14 +14,14 @@ from duly.domain.ids import JobId, PoolName, Token
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import Ending
 from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Session, SessionLost, Wanted
-from duly.worker.handlers import HANDLER_FAILURES, Handler, ending_of, enter, failure, failure_of
+from duly.worker.handlers import Handler, ending_of, enter, failure, failure_of
 from duly.worker.heart import Heart
 from duly.worker.pulse import LoopPulse, Pulse
 
 GRACE = Micros(30 * SECOND)
 _LONGEST_REST = Micros(30 * SECOND)
 _RETRY_AFTER = Micros(SECOND // 5)
-_LAST_WORDS = Micros(5 * SECOND)
+_LAST_WORDS = Micros(2 * SECOND)
 _AT_ONCE = Instant(0)
 
 
@@ -143,7 +143,7 @@ class Worker:
 
         def beaten(beat: Beat) -> None:
             self._clock_is_stale = True
-            self._next_due_at = beat.next_due_at
+            self._due_by(beat.next_due_at)
             for job_id in beat.cancelled:
                 if run := life.running.get(job_id):
                     run[1].cancel()
@@ -152,6 +152,8 @@ class Worker:
 
         def lost() -> None:
             life.lost = True
+            for _, task in life.running.values():  # at once: the worker itself may be waiting for a store that hangs
+                task.cancel()
             self._nudge.set()
 
         return Heart(
@@ -183,10 +185,17 @@ class Worker:
 
     async def _stage(self) -> None:
         if self._next_due_at is not None and self._next_due_at <= self._clock.now():
+            self._next_due_at = None
             try:
-                self._next_due_at = await self._jobs.stage()
+                self._due_by(await self._jobs.stage())
             except Unavailable:
+                self._next_due_at = _AT_ONCE
                 await self._clock.sleep(_RETRY_AFTER)
+
+    def _due_by(self, at: Instant | None) -> None:
+        """A hint that came while this was looked up is newer: it stands."""
+        if at is not None and (self._next_due_at is None or at < self._next_due_at):
+            self._next_due_at = at
 
     def _appetite(self, life: _Life) -> tuple[list[ClaimedJob], dict[PoolName, Wanted]]:
         """Held jobs that an executor is free for, and what to claim besides: never more than can run or be held."""
@@ -214,6 +223,8 @@ class Worker:
         life.held = [job for job in life.held if (job.id, job.token) not in going] + list(exchange.held)
         for job in exchange.started:
             self._enter(life, job)
+        if going - {(job.id, job.token) for job in exchange.started}:
+            self._nudge.set()  # one had to be parked, or was taken back: its executor is free for the next
 
     async def _answered(
         self,
@@ -224,7 +235,9 @@ class Worker:
     ) -> Exchange:
         """Repeats an exchange until the store answers: what an unheard answer granted is found, not lost."""
         again = False
-        while not life.lost:
+        # A heart with a store of its own would keep a session for ever that can report nothing.
+        until = self._clock.lease_now() + life.session.lease
+        while not life.lost and self._clock.lease_now() < until:
             try:
                 return await self._sessions.exchange(
                     life.session.id,
@@ -253,7 +266,9 @@ class Worker:
                 ending = ending_of(await entered)
         except TimeoutError as error:
             ending = failure(f"timed out after {job.timeout_ms} ms") if job.timeout_ms else failure_of(error)
-        except HANDLER_FAILURES as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its run's failure, not the worker's
             task = asyncio.current_task()
             stopped = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
             ending = failure("stopped by its worker") if stopped else failure_of(error)

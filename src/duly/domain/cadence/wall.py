@@ -132,7 +132,7 @@ def _seconds(offset: timedelta) -> int:
 
 
 def _always(offset: int) -> Span:
-    start, end = FIRST_SECOND - DAY, LAST_SECOND + DAY
+    start, end = FIRST_SECOND, LAST_SECOND + DAY
     return Span(start, end, offset, 0, start + offset)
 
 

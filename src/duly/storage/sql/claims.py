@@ -197,6 +197,9 @@ class Claims:
             ready = await self._start(order, needing) if needing else []
             started += ready
             missing = dict(Counter(job.pool for job in needing) - Counter(job.pool for job in ready))
+        for pool in missing:
+            # So many had to be parked that this exchange stops here: whoever is idle goes on at once.
+            self._x.wake(pool_topic(pool))
         prefetch = [(pool, want.prefetch) for pool, want in wanted.items() if want.prefetch]
         if prefetch:
             holding = replace(order, ended=0, state=JobState.CLAIMED)

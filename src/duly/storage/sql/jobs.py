@@ -5,7 +5,7 @@ from operator import itemgetter
 
 from duly.domain.errors import Unavailable
 from duly.domain.ids import JobId, PoolName
-from duly.domain.instants import Instant
+from duly.domain.instants import Instant, Micros
 from duly.domain.jobs import (
     Entry,
     FinishedJob,
@@ -23,6 +23,7 @@ from duly.storage.sql.rows import entry_row, finished_from_row, job_from_row, po
 from duly.storage.sql.topics import CANCEL, DUE, pool_topic
 
 _MOST_ROUNDS = 100
+_LOOK_AGAIN = Micros(50_000)
 # From here on a statement of their own pays for jobs that nothing can stand in the way of.
 _CROWD = 100
 # All columns but key, lane and retry_of.
@@ -126,12 +127,12 @@ class SqlJobs:
 
     async def _check_resources(self, entries: Sequence[Entry]) -> None:
         for name in sorted({name for entry in entries for name in entry.new.resources}):
-            if not await self._x.fetch("pool_by_name", name=name):
+            if not await self._x.fetch("hold_pool", name=name):
                 raise UnknownPool(name)
 
     async def _check_pools(self, entries: Sequence[Entry]) -> None:
         for name in sorted({entry.new.pool for entry in entries}):
-            rows = await self._x.fetch("pool_by_name", name=name)
+            rows = await self._x.fetch("hold_pool", name=name)
             if not rows:
                 raise UnknownPool(name)
             if pool_from_row(rows[0]).mode is PoolMode.DRAINING:
@@ -188,7 +189,11 @@ class SqlJobs:
         for pool in {pool for _, _, pool, _ in due}:
             self._x.wake(pool_topic(pool))
         rows = await self._x.fetch("next_due_at")
-        return Instant(rows[0][0]) if rows[0][0] is not None else None
+        next_at = rows[0][0]
+        if next_at is not None and next_at <= now and not due:
+            # Due, and yet not answered: someone else has it locked, and to ask again at once would only burn time.
+            next_at = now + _LOOK_AGAIN
+        return Instant(next_at) if next_at is not None else None
 
     async def prune(self, before: Instant, most: int) -> int:
         return len(await self._x.fetch("prune_finished", before=before, most=most))

@@ -35,7 +35,8 @@ class Lanes:
         without_head = names
         for _ in range(_MOST_ROUNDS):
             held = await self._x.each("hold_heads", [(lane,) for lane in without_head])
-            without_head = [lane for lane in without_head if (lane,) not in {tuple(row) for row in held}]
+            with_head = {row[0] for row in held}
+            without_head = [lane for lane in without_head if lane not in with_head]
             promoted = await self.promote(without_head) if without_head else set()
             without_head = [lane for lane in without_head if lane not in promoted]
             if not without_head:

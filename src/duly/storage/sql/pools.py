@@ -22,7 +22,7 @@ class SqlPools:
         return None
 
     async def lock(self, name: PoolName) -> Pool | None:
-        for row in await self._x.fetch("lock_pool", name=name):
+        for row in await self._x.fetch("lock_pool_alone", name=name):
             return pool_from_row(row)
         return None
 
@@ -30,7 +30,7 @@ class SqlPools:
         return [pool_from_row(row) for row in await self._x.fetch("all_pools")]
 
     async def save(self, pool: Pool) -> None:
-        before = await self._x.fetch("lock_pool", name=pool.name)
+        before = await self._x.fetch("lock_pool_alone", name=pool.name)
         await self._x.fetch(
             "save_pool",
             name=pool.name,
@@ -51,7 +51,7 @@ class SqlPools:
         await Lanes(self._x).reorder(lane for (lane,) in lanes)
 
     async def remove(self, name: PoolName) -> None:
-        if not await self._x.fetch("lock_pool", name=name):
+        if not await self._x.fetch("lock_pool_alone", name=name):
             raise UnknownPool(name)
         ((is_empty,),) = await self._x.fetch("pool_is_empty", name=name)
         if not is_empty:

@@ -14,6 +14,14 @@ SELECT {pool_columns} FROM pools WHERE name = :name
 -- name: lock_pool
 SELECT {pool_columns} FROM pools WHERE name = :name {lock:no key update}
 
+-- name: hold_pool
+-- For a job that is about to name it: it can be neither removed nor reranked before we commit.
+SELECT {pool_columns} FROM pools WHERE name = :name {lock:key share}
+
+-- name: lock_pool_alone
+-- Waits for whoever is putting jobs into it, and keeps others from it: what follows sees all of its jobs.
+SELECT {pool_columns} FROM pools WHERE name = :name {lock}
+
 -- name: lock_all_pools
 SELECT name FROM pools ORDER BY name {lock:no key update}
 

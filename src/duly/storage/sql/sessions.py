@@ -46,8 +46,10 @@ class SqlSessions:
             now=now,
         )
 
-    async def beat(self, session: SessionId, *, era: str, lease_now: Micros, now: Instant) -> Beat:
+    async def unpark(self) -> None:
         await self._claims.unpark_where_there_is_room()
+
+    async def beat(self, session: SessionId, *, era: str, lease_now: Micros, now: Instant) -> Beat:
         if not await self._x.fetch("renew_session", id=session, lease_now=lease_now, now=now):
             raise SessionLost(session)
         cancelled = await self._x.fetch("cancelled_in_session", session=session)
@@ -116,6 +118,9 @@ class SqlSessions:
         ]
         failed, _ = await self._claims.finish(session, reports, now)
         await self._x.each("void_claims", [(job_id,) for job_id in failed])
+        if failed:
+            # The session may wake up before its last batch: then it has these executors back.
+            await self._x.fetch("count_ended", id=session, ended=len(failed))
         ended = len(jobs) < len(retries)
         tickets = await self._end(session) if ended else 0
         return Rescue(session=session, returned=returned, failed=len(failed), tickets=tickets, ended=ended)

@@ -12,6 +12,10 @@ UPDATE sessions SET expires_at = :lease_now + lease, seen_at = :now WHERE id = :
 -- name: lock_session
 SELECT id FROM sessions WHERE id = :id {lock}
 
+-- name: hold_session
+-- It cannot end before we commit; its claims go on.
+SELECT id FROM sessions WHERE id = :id {lock:key share}
+
 -- name: close_session
 DELETE FROM sessions WHERE id = :id
 

@@ -22,7 +22,7 @@ class SqlTickets:
 
     async def request(self, ticket: Ticket) -> Ticket:
         await self._lock_pool(ticket.pool)
-        if not await self._x.fetch("lock_session", id=ticket.session):
+        if not await self._x.fetch("hold_session", id=ticket.session):
             raise SessionLost(ticket.session)
         added = await self._x.fetch(
             "add_ticket",

@@ -10,6 +10,7 @@ from duly.domain.instants import Micros
 from duly.ports.clock import Clock
 from duly.storage.errors import ConstraintViolated
 from duly.storage.executor import Executor
+from duly.storage.sqlite.connection import MEMORY, file_at
 from duly.storage.sqlite.executor import SqliteExecutor
 from duly.storage.sqlite.faults import Poisoned, StillBusy, again, translated
 from duly.storage.sqlite.pending import Pending
@@ -49,6 +50,7 @@ class Committer(Generic[Tx]):
         self._statements = statements
         self._begin = begin
         self._clock = clock
+        self._file = None if path == MEMORY else file_at(path)
         connection.set_wal_hook(self._note_log)
 
     def commit(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
@@ -57,6 +59,7 @@ class Committer(Generic[Tx]):
         Raises StillBusy with nothing done. A fault of the disk is the outcome of all.
         """
         try:
+            self._require_same_file()
             return self._commit_together(batch, topics) if len(batch) > 1 else self._commit_alone(batch[0], topics)
         except Unavailable as fault:
             self._roll_back()
@@ -93,6 +96,13 @@ class Committer(Generic[Tx]):
     def data_version(self) -> int:
         """Changes when another connection commits, never by commits of this one."""
         return int(self.connection.pragma("data_version"))
+
+    def _require_same_file(self) -> None:
+        """A file that was deleted or replaced takes writes until we close it, and then they are gone."""
+        if self._file is not None and self._file != file_at(self.path):
+            raise Unavailable(
+                f"{self.path}: the file was deleted or replaced; put it back or restart the process, then try again"
+            )
 
     def _commit_alone(self, pending: Pending[Tx], topics: set[str]) -> int:
         self._execute("BEGIN IMMEDIATE")

@@ -43,6 +43,15 @@ def real_path(path: str | Path) -> str:
     return MEMORY if str(path) == MEMORY else os.path.realpath(path)
 
 
+def file_at(path: str) -> tuple[int, int] | None:
+    """Which file the name leads to, if any."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - before every commit
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def create_file(path: str) -> None:
     """Makes the file if need be, readable by its owner only: payloads are nobody else's business.
 
@@ -53,8 +62,13 @@ def create_file(path: str) -> None:
         raise Unavailable(f"{path}: the folder {folder} does not exist; create it")
     if Path(path).is_dir():
         raise Unavailable(f"{path}: this is a folder; name a file in it")
+    if Path(path).exists():
+        # Not opened here: closing it would drop every POSIX lock that this process has on it, and with them SQLite's.
+        return
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, stat.S_IRUSR | stat.S_IWUSR))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, stat.S_IRUSR | stat.S_IWUSR))
+    except FileExistsError:
+        return
     except OSError as error:
         raise translated_system(error, path) from error
 

@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
+import apsw
+
 from duly.domain.errors import Unavailable
 from duly.domain.instants import SECOND, Micros
 from duly.ports.clock import Clock
@@ -92,6 +94,8 @@ class Writer(Generic[Tx]):
             return None
         try:
             return None if self._closing else self._committer.data_version()
+        except apsw.Error:  # a disk that fails is told to whoever writes; who listens goes on listening
+            return None
         finally:
             self.mutex.release()
 

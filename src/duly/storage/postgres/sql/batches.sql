@@ -9,9 +9,10 @@
 -- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain
 -- repeats: kind pool priority run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
--- In lane order, so that two batches wait for each other at one place only.
+-- In lane order, so that two batches wait for each other at one place only. Its pool is kept from being removed or
+-- reranked until commit; claims and ends, which only count in the pool's row, do not wait for that.
 WITH open_pools AS MATERIALIZED (
-  SELECT name, mode, ageing_ms FROM pools WHERE name = ANY(:pool::text[])
+  SELECT name, mode, ageing_ms FROM pools WHERE name = ANY(:pool::text[]) ORDER BY name FOR KEY SHARE
 )
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
                   attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain)
@@ -46,7 +47,7 @@ RETURNING id
 -- As `insert_jobs`, for a crowd of new jobs without keys and lanes: nothing can be in their way but their pool.
 -- Answers how many were added.
 WITH open_pools AS MATERIALIZED (
-  SELECT name, ageing_ms FROM pools WHERE name = ANY(:pool::text[]) AND mode <> 'draining'
+  SELECT name, ageing_ms FROM pools WHERE name = ANY(:pool::text[]) AND mode <> 'draining' ORDER BY name FOR KEY SHARE
 ), added AS (
 INSERT INTO jobs (id, kind, payload, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
                   max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
@@ -127,10 +128,11 @@ UPDATE finished_jobs SET token = NULL WHERE id = ANY(:id::text[])
 
 -- name: jobs_held
 -- columns: id token
--- Full rows of runs that failed, for their next attempts.
+-- Full rows of runs that failed, for their next attempts; kept from being cancelled until they have ended.
 SELECT {job_columns} FROM jobs
 WHERE id = ANY(:id::text[]) AND session IS NOT DISTINCT FROM :session AND token = ANY(:token::bigint[])
   AND state = 'running'
+ORDER BY id FOR UPDATE
 
 -- name: lock_pools
 -- columns: name
