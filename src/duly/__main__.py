@@ -2,18 +2,16 @@
 
 import argparse
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from itertools import islice
 from zoneinfo import ZoneInfo
 
 import duly
-from duly.bootstrap import backup, moment
+from duly.bootstrap import backup, moment, settings_of_environment
 from duly.dev import dev
 from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refused, Unavailable
 from duly.domain.texts import whole_number_of
-from duly.settings import settings_from
 
 # What a script can rely on.
 _EXIT_CODES: tuple[tuple[type[DulyError], int], ...] = (
@@ -40,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command = commands.add_parser("dev", help="run a demo of the queue on a database of your own")
-    command.set_defaults(run=lambda _: asyncio.run(dev(settings_from(os.environ))))
+    command.set_defaults(run=lambda _: asyncio.run(dev(settings_of_environment())))
 
     command = commands.add_parser("cron", help="say what a cron expression means and when it fires")
     command.add_argument("expression")
@@ -50,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("backup", help="copy a SQLite database while it is in use")
     command.add_argument("to", help="a file that does not exist yet")
-    command.set_defaults(run=lambda options: asyncio.run(backup(settings_from(os.environ), options.to)))
+    command.set_defaults(run=lambda options: asyncio.run(backup(settings_of_environment(), options.to)))
     return parser
 
 

@@ -1,5 +1,6 @@
 """Joins ports and adapters: the only place that names a database, a clock or a pair of dice."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +16,8 @@ from duly.domain.ids import PoolName
 from duly.domain.instants import moment_of
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage
-from duly.settings import Settings
+from duly.settings import Settings as Settings  # noqa: PLC0414 - front doors take it from here
+from duly.settings import settings_from
 from duly.system.clock import SystemClock
 from duly.system.dice import SystemDice
 from duly.worker.handlers import Handler
@@ -110,6 +112,10 @@ async def open_storage(settings: Settings, *, for_heart: bool = False) -> Storag
 
 def _storage_opener(settings: Settings) -> Callable[[], Awaitable[Storage]]:
     return lambda: open_storage(settings, for_heart=True)
+
+
+def settings_of_environment() -> Settings:
+    return settings_from(os.environ)
 
 
 def moment() -> datetime:

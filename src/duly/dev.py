@@ -5,7 +5,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from duly.bootstrap import Queue, moment
+from duly.bootstrap import Queue, Settings, moment
 from duly.domain.cadence import every
 from duly.domain.ids import JobKey, Lane, PoolName
 from duly.domain.instants import Micros, instant_of
@@ -14,7 +14,6 @@ from duly.domain.payloads import value_of
 from duly.domain.pools import Pool
 from duly.domain.retries import RetryPolicy
 from duly.domain.sessions import ClaimedJob
-from duly.settings import Settings
 
 _EVERY = every("2s")
 _POOL = Pool(name=PoolName("demo"), slots=2)

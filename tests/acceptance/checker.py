@@ -50,6 +50,7 @@ class SessionRow(NamedTuple):
     id: str
     name: str
     busy: int
+    seen_at: int
 
 
 @dataclass(frozen=True, slots=True)

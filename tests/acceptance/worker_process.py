@@ -17,12 +17,16 @@ from duly.settings import settings_from
 from tests.acceptance.journal import Journal
 
 
+def session_name(pid: int) -> str:
+    return f"acceptance {pid}"
+
+
 async def run(journal: Journal, pools: dict[PoolName, int]) -> None:
     asked_to_stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked_to_stop.set)
     queue = await Queue.open(settings_from(os.environ))
     worker = queue.worker(
-        handlers={"work": lambda job: _handle(journal, job)}, pools=pools, name=f"acceptance {os.getpid()}"
+        handlers={"work": lambda job: _handle(journal, job)}, pools=pools, name=session_name(os.getpid())
     )
 
     async def stop() -> None:

@@ -21,6 +21,9 @@ class SettableClock:
     def lease_now(self) -> Micros:
         return Micros(self._lease)
 
+    async def agree(self) -> None:
+        return None
+
     async def sleep(self, duration: Micros) -> None:
         self.advance(micros=duration)
         await asyncio.sleep(0)

@@ -42,6 +42,13 @@ def world(store: str, place: str) -> World:
     return World(store, place)
 
 
+@pytest.fixture
+def postgres_world(shared_postgres: SharedPostgres) -> World:
+    """For what only Postgres has: transactions that stand still in the middle while others go on."""
+    shared_postgres.empty()
+    return World("postgres", shared_postgres.url)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
@@ -52,8 +59,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 async def _run_in_its_world(test: Callable[..., Awaitable[None]], arguments: dict[str, Any]) -> None:
-    world = arguments.get("world")
-    if not isinstance(world, World):
+    world = next((argument for argument in arguments.values() if isinstance(argument, World)), None)
+    if world is None:
         await test(**arguments)
         return
     await world.open()

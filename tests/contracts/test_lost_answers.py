@@ -92,7 +92,9 @@ async def test_an_exchange_whose_answer_was_lost_is_found(empty_postgres: Shared
 
         proxy.cut_once("after", b"COMMIT")
         exchange = await hand.exchange(
-            reports=[Report(job, FAILED if ending is FAILED else COMPLETED)], starting=[held], wanted={WIDE: Wanted(0, 1)}
+            reports=[Report(job, FAILED if ending is FAILED else COMPLETED)],
+            starting=[held],
+            wanted={WIDE: Wanted(0, 1)},
         )
 
         assert [started.kind for started in exchange.started] == ["second"]

@@ -211,6 +211,16 @@ async def test_switching_ageing_on_and_off_orders_what_already_waits(world: Worl
     assert [await world.state(job) for job in (old, high)] == ["waiting", "ready"]
 
 
+async def test_switching_ageing_on_reorders_lanes_that_wait_in_other_pools_too(world: World) -> None:
+    await world.pool("aged", 5)
+    head = await world.put("head", pool="aged", lane="lane", priority=1)
+    behind = await world.put("behind", lane="lane")
+
+    await world.pool("aged", 5, ageing_ms=1_000)
+
+    assert [await world.state(job) for job in (head, behind)] == ["waiting", "ready"]
+
+
 async def _run_one(hand: Hand, pool: PoolName) -> list[str]:
     claimed = await hand.claim(1, pool)
     await hand.finish(*claimed)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import Instant
-from duly.domain.jobs import Job, PutOutcome, job_from
+from duly.domain.jobs import Entry, Job, PutOutcome
 from duly.domain.payloads import value_of
 from duly.domain.pools import PoolDraining, UnknownPool
 from duly.domain.retries import RetryPolicy
@@ -268,12 +267,12 @@ async def test_the_same_id_put_again_finds_its_job_though_its_pool_is_draining_n
     assert (put.job_id, put.outcome) == (job.id, PutOutcome.CREATED)
 
 
-def _job(world: World, asked: Any) -> Job:
-    job = job_from(asked, job_id=JobId(world.dice.new_id("job")), now=world.clock.now())
-    return replace(job, position=int(world.clock.now()))
+def _job(world: World, asked: Any) -> Entry:
+    now = world.clock.now()
+    return Entry(JobId(world.dice.new_id("job")), asked, now, position=int(now))
 
 
-async def _put_as_is(world: World, job: Job) -> Any:
+async def _put_as_is(world: World, job: Entry) -> Any:
     (put,) = await world.queue.storage.transact(lambda tx: tx.jobs.put([job]))
     return put
 

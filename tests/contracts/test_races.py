@@ -11,9 +11,10 @@ import pytest
 from duly.bootstrap import Queue
 from duly.domain.errors import Conflict, NotFound
 from duly.domain.ids import JobId, PoolName
-from duly.domain.jobs import COMPLETED, JobAlreadyFinished, JobLocked, UnknownJob
+from duly.domain.jobs import COMPLETED, JobAlreadyFinished, JobLocked, UnknownJob, job_from
 from duly.domain.retries import NO_RETRY, RetryPolicy
 from duly.domain.sessions import Report, Wanted
+from duly.ports.storage import Transaction
 from tests.contracts.laws import LAWS, broken_laws
 from tests.contracts.world import FAILED, WIDE, World, new
 
@@ -38,7 +39,8 @@ async def test_puts_that_race_finishes_leave_no_lane_dead_and_none_with_two_head
 
     async def put_some(queue: Queue) -> None:
         for n in asked:
-            put.append((await queue.jobs.put(new(f"n{n}", lane=f"lane {n % lanes}", priority=n % 3))).job_id)
+            done = await queue.jobs.put(new(f"n{n}", lane=f"lane {n % lanes}", priority=n % 3))
+            put.append(done.job_id)
 
     async def work(queue: Queue) -> None:
         hand = await world.hand(8, queue=queue)
@@ -58,7 +60,9 @@ async def test_puts_that_race_finishes_leave_no_lane_dead_and_none_with_two_head
         await hand.finish(*jobs)
 
     await asyncio.gather(
-        *(put_some(queues[n % 3]) for n in range(9)), *(work(queues[n % 3]) for n in range(6)), _watch(world, ran, count)
+        *(put_some(queues[n % 3]) for n in range(9)),
+        *(work(queues[n % 3]) for n in range(6)),
+        _watch(world, ran, count),
     )
 
     assert sorted(ran) == sorted(put)
@@ -70,7 +74,7 @@ async def test_puts_that_race_finishes_leave_no_lane_dead_and_none_with_two_head
 async def test_a_head_that_ends_while_many_join_its_lane_hands_it_to_one_of_them(world: World) -> None:
     queues = await _queues(world, 3)
     hand = await world.hand()
-    for _ in range(12):
+    for _ in range(6):
         await world.put("head", lane="lane")
         (head,) = await hand.claim()
 
@@ -82,6 +86,34 @@ async def test_a_head_that_ends_while_many_join_its_lane_hands_it_to_one_of_them
 
         assert len(await world.kinds()) == 1
         assert len(await hand.work_off()) == 9
+
+
+@pytest.mark.store("postgres")
+@pytest.mark.req("GRAPH-09")
+async def test_a_head_cannot_end_unseen_while_another_job_joins_its_lane(postgres_world: World) -> None:
+    world = postgres_world
+    await world.put("head", lane="lane")
+    hand = await world.hand()
+    (head,) = await hand.claim()
+    joined, may_commit = asyncio.Event(), asyncio.Event()
+    now = world.clock.now()
+    job = job_from(new("behind", lane="lane"), job_id=JobId(world.dice.new_id("job")), now=now)
+
+    async def put_slowly(tx: Transaction) -> None:
+        await tx.jobs.put([job])
+        joined.set()
+        await may_commit.wait()
+
+    putting = asyncio.create_task(world.queue.storage.transact(put_slowly))
+    await joined.wait()
+    finishing = asyncio.create_task(hand.finish(head))
+    await asyncio.wait({finishing}, timeout=0.2)
+    assert not finishing.done(), "it must wait for the decision of those who saw it lead"
+
+    may_commit.set()
+    await asyncio.gather(putting, finishing)
+
+    assert await world.state(job.id) == "ready"
 
 
 async def _watch(world: World, ran: Counter[JobId], count: int) -> None:

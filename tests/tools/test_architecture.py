@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CORE = ("duly.domain", "duly.ports", "duly.application")
-ADAPTERS = ("storage", "system", "worker", "timekeeper", "engines", "graphs", "settings")
+ADAPTERS = ("storage", "worker", "timekeeper", "engines", "graphs", "settings")
 HOME_OF = {
     "apsw": "duly.storage.sqlite",
     "asyncpg": "duly.storage.postgres",
@@ -54,6 +54,17 @@ def test_only_bootstrap_names_adapters_and_settings(graph: grimp.ImportGraph) ->
     assert strangers == []
 
 
+def test_only_bootstrap_and_databases_read_clocks_and_dice(graph: grimp.ImportGraph) -> None:
+    allowed = ("duly.system", "duly.bootstrap", "duly.storage.sqlite", "duly.storage.postgres")
+    strangers = [
+        f"{importer} imports {imported}"
+        for importer, imported in imports(graph)
+        if is_in(imported, "duly.system") and not any(is_in(importer, place) for place in allowed)
+    ]
+
+    assert strangers == []
+
+
 def test_each_library_with_a_home_is_imported_there_alone(graph: grimp.ImportGraph) -> None:
     strangers = [
         f"{importer} imports {imported}"
@@ -74,7 +85,7 @@ def test_the_contracts_hold() -> None:
     ("file", "line", "contract"),
     [
         ("domain/errors.py", "import duly.application", "Imports point inward"),
-        ("worker/__init__.py", "import duly.system", "Imports point inward"),
+        ("worker/__init__.py", "import duly.settings", "Imports point inward"),
         ("helpers/__init__.py", "", "Imports point inward"),
         ("domain/errors.py", "import duly.domain.ids", "The domain's nouns have one order"),
         ("domain/oddments.py", "", "The domain's nouns have one order"),

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from duly.domain.jobs import Job
+from duly.domain.jobs import Entry
 from duly.ports.storage import Storage, Transaction
 
 # Two, so that one batch gathers and is sent while the other waits for the disk.
@@ -19,23 +19,23 @@ class Gathering:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._committing = 0
-        self._waiting: list[tuple[Job, asyncio.Future[bool]]] = []
+        self._waiting: list[tuple[Entry, asyncio.Future[bool]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def put(self, job: Job) -> bool:
+    async def put(self, entry: Entry) -> bool:
         if self._committing >= _AT_ONCE:
             added: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-            self._waiting.append((job, added))
+            self._waiting.append((entry, added))
             return await added
         self._committing += 1
         try:
-            return bool(await self._add([job]))
+            return bool(await self._add([entry]))
         finally:
             self._go_on()
 
-    async def _add(self, jobs: Sequence[Job]) -> set[str]:
+    async def _add(self, entries: Sequence[Entry]) -> set[str]:
         async def work(tx: Transaction) -> set[str]:
-            return await tx.jobs.put_if_free(jobs)
+            return await tx.jobs.put_if_free(entries)
 
         return await self.storage.transact(work, single=True)
 
@@ -48,16 +48,16 @@ class Gathering:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _add_for(self, batch: Sequence[tuple[Job, "asyncio.Future[bool]"]]) -> None:
+    async def _add_for(self, batch: Sequence[tuple[Entry, "asyncio.Future[bool]"]]) -> None:
         try:
-            ids = await self._add([job for job, _ in batch])
+            ids = await self._add([entry for entry, _ in batch])
         except BaseException as error:  # noqa: BLE001 - every caller hears what happened to its job
             for _, added in batch:
                 if not added.done():
                     added.set_exception(error)
         else:
-            for job, added in batch:
+            for entry, added in batch:
                 if not added.done():
-                    added.set_result(job.id in ids)
+                    added.set_result(entry.id in ids)
         finally:
             self._go_on()

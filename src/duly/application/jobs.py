@@ -7,7 +7,7 @@ from duly.application.gathering import Gathering
 from duly.application.places import Places
 from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import Instant
-from duly.domain.jobs import FinishedJob, Job, NewJob, Put, PutOutcome, UnknownJob, job_from
+from duly.domain.jobs import Entry, FinishedJob, Job, NewJob, Put, PutOutcome, UnknownJob
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage, Transaction
@@ -28,29 +28,26 @@ class Jobs:
 
     async def put(self, new: NewJob) -> Put:
         """Durable when it returns. Callers that come while another put commits share the next commit."""
-        (job,) = self._jobs([new])
-        if not job.resources and await self._gathering.put(job):
-            return Put(job.id, PutOutcome.CREATED)
-        (put,) = await self._put([job])
+        (entry,) = self._entries([new])
+        if not new.resources and await self._gathering.put(entry):
+            return Put(entry.id, PutOutcome.CREATED)
+        (put,) = await self._put([entry])
         return put
 
     async def put_many(self, news: Sequence[NewJob]) -> list[Put]:
         """All of them or none, in one transaction, in the order given."""
-        return await self._put(self._jobs(news)) if news else []
+        return await self._put(self._entries(news)) if news else []
 
-    async def _put(self, jobs: Sequence[Job]) -> list[Put]:
+    async def _put(self, entries: Sequence[Entry]) -> list[Put]:
         async def work(tx: Transaction) -> list[Put]:
-            return await tx.jobs.put(jobs)
+            return await tx.jobs.put(entries)
 
         return await self.storage.transact(work)
 
-    def _jobs(self, news: Sequence[NewJob]) -> list[Job]:
+    def _entries(self, news: Sequence[NewJob]) -> list[Entry]:
         now = self.storage.clock.now()
         first = self._places.take(now, len(news))
-        return [
-            job_from(new, job_id=JobId(self.dice.new_id("job")), now=now, position=position)
-            for position, new in enumerate(news, first)
-        ]
+        return [Entry(JobId(self.dice.new_id("job")), new, now, position) for position, new in enumerate(news, first)]
 
     async def get(self, job_id: JobId) -> Job | FinishedJob:
         async def work(tx: Transaction) -> Job | FinishedJob | None:

@@ -11,3 +11,7 @@ JobKey = NewType("JobKey", str)
 
 # Fresh for every exchange of a session; a claim is named by (job, session, token) and by nothing less.
 Token = NewType("Token", int)
+
+ScheduleId = NewType("ScheduleId", str)
+RunId = NewType("RunId", str)
+Owner = NewType("Owner", str)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from duly.domain.errors import Conflict, InvalidInput, NotFound
 from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, Token
@@ -141,24 +141,21 @@ class Job:
         )
 
 
-def job_from(new: NewJob, *, job_id: JobId, now: Instant, position: int | None = None) -> Job:
-    """The snapshot that is stored: what was asked, who it is, and when it came."""
-    return Job(
-        id=job_id,
-        kind=new.kind,
-        payload=new.payload,
-        key=new.key,
-        lane=new.lane,
-        pool=new.pool,
-        resources=new.resources,
-        priority=new.priority,
-        position=now if position is None else position,
-        run_at=now if new.run_at is None else new.run_at,
-        created_at=now,
-        retry=new.retry,
-        timeout_ms=new.timeout_ms,
-        chain=job_id,
-    )
+class Entry(NamedTuple):
+    """A job as it enters the queue: what was asked, and what was drawn for it before the transaction."""
+
+    id: JobId
+    new: NewJob
+    created_at: Instant
+    position: int
+
+    @property
+    def run_at(self) -> Instant:
+        return self.created_at if self.new.run_at is None else self.new.run_at
+
+    @property
+    def is_due(self) -> bool:
+        return self.new.run_at is None or self.new.run_at <= self.created_at
 
 
 class PutOutcome(StrEnum):
@@ -167,8 +164,7 @@ class PutOutcome(StrEnum):
     LEFT = "left"  # a locked job has this key: it was left alone, and nothing was added
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(NamedTuple):
     """`job_id` is the job that stands for what was put: its end is the end of this request."""
 
     job_id: JobId

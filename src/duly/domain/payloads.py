@@ -15,6 +15,7 @@ EMPTY = Payload("{}")
 
 _INT64 = 2**63
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_LONGEST_POINTER = 200
 
 
 def payload_of(value: object, *, field: str) -> Payload:
@@ -29,14 +30,15 @@ def payload_of(value: object, *, field: str) -> Payload:
 def json_of(value: object, *, field: str) -> Payload:
     """Canonical text of any JSON value."""
     if not _is_plainly_sound(value):
-        for pointer, item in _walk(value, field):
+        for count, (pointer, item) in enumerate(_walk(value, field)):
+            # Each value takes a byte or more, and one that is shared is written out each time it is met.
+            if count > LARGEST_BYTES:
+                raise _too_large(field, f"more than {LARGEST_BYTES}")
             _check(pointer, item)
     text = _ENCODER.encode(value)
     # No character takes more than four bytes, so most texts need not be encoded to be measured.
     if len(text) * 4 > LARGEST_BYTES and (size := len(text.encode())) > LARGEST_BYTES:
-        raise InvalidInput(
-            field, f"is {size} bytes as JSON", fix=f"keep it under {LARGEST_BYTES}, pass a reference instead"
-        )
+        raise _too_large(field, str(size))
     return Payload(text)
 
 
@@ -62,6 +64,12 @@ def _is_plainly_sound(value: object) -> bool:
     return True
 
 
+def _too_large(field: str, size: str) -> InvalidInput:
+    return InvalidInput(
+        field, f"is {size} bytes as JSON", fix=f"keep it under {LARGEST_BYTES}, pass a reference instead"
+    )
+
+
 def _walk(root: object, field: str) -> Iterator[tuple[str, object]]:
     """Every value below `root`, without recursion: depth is the caller's to choose and ours to refuse."""
     pending: list[tuple[str, object, int]] = [(field, root, 1)]
@@ -75,9 +83,14 @@ def _walk(root: object, field: str) -> Iterator[tuple[str, object]]:
         if isinstance(value, dict):
             for name, item in value.items():
                 _check_name(pointer, name)
-                pending.append((f"{pointer}.{name}", item, depth + 1))
+                pending.append((_below(pointer, name), item, depth + 1))
         else:
             pending.extend((f"{pointer}[{index}]", item, depth + 1) for index, item in enumerate(value))
+
+
+def _below(pointer: str, name: str) -> str:
+    """Where a value stands, in a line that can be read."""
+    return f"{pointer}.{name}" if len(pointer) + len(name) < _LONGEST_POINTER else f"{pointer}…"[:_LONGEST_POINTER]
 
 
 def _check_name(pointer: str, name: object) -> None:

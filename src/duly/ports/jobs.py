@@ -5,16 +5,16 @@ from typing import Protocol
 
 from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import Instant
-from duly.domain.jobs import FinishedJob, Job, Put
+from duly.domain.jobs import Entry, FinishedJob, Job, Put
 
 
 class JobStore(Protocol):
     """Keeps the lane law: if a lane has a due job, exactly one job of it is head, and it is the best unclaimed one."""
 
-    async def put_if_free(self, jobs: Sequence[Job]) -> set[str]:
+    async def put_if_free(self, entries: Sequence[Entry]) -> set[str]:
         """Adds, in one statement, jobs whose keys and lanes are free and whose pools are open; answers their ids."""
 
-    async def put(self, jobs: Sequence[Job]) -> list[Put]:
+    async def put(self, entries: Sequence[Entry]) -> list[Put]:
         """Adds each job, or replaces the unlocked job that has its key, or leaves the locked one alone."""
 
     async def get(self, job_id: JobId) -> Job | FinishedJob | None: ...

@@ -50,6 +50,8 @@ def load_statements(dialect: Dialect) -> dict[str, Statement]:
 
 
 def parse_statements(texts: Iterable[str], dialect: Dialect) -> dict[str, Statement]:
+    if isinstance(texts, str):
+        raise TypeError("pass the texts of the files, not one text: a string would be read letter by letter")
     sections = [section for text in texts for section in _sections(text)]
     fragments = {section.name: section.body for section in sections if section.is_fragment}
     return {section.name: _statement(section, fragments, dialect) for section in sections if not section.is_fragment}

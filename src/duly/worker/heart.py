@@ -53,6 +53,10 @@ class Heart:
                 await self._sleep(_RETRY_AFTER)
             except SessionLost:
                 break
+            except Exception:
+                # Whatever it was, nobody renews the session any more: its worker must not go on as if.
+                self._on_lost()
+                raise
         self._on_lost()
 
     async def _take_over(self, beat: Beat) -> None:

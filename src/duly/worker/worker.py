@@ -67,7 +67,6 @@ class Worker:
         self._nudge = asyncio.Event()
         self._next_due_at: Instant | None = _AT_ONCE
         self._clock_is_stale = False
-        self._beaten_at = Micros(0)
         self._pulse: Pulse | None = None
 
     def stop(self) -> None:
@@ -95,14 +94,12 @@ class Worker:
             topics = await wait(_LONGEST_REST)
             if topics & {"due", "*"}:
                 self._next_due_at = _AT_ONCE
-            if self._pulse is not None and ("cancel" in topics or ("*" in topics and self._beat_is_old())):
+            # Not for "*": on SQLite every beat is a change to the other processes, which would then beat in turn.
+            # A lost hint to cancel waits for the next beat.
+            if "cancel" in topics and self._pulse is not None:
                 self._pulse.hurry()
             if topics:
                 self._nudge.set()
-
-    def _beat_is_old(self) -> bool:
-        """On SQLite a beat is itself a change made elsewhere: were it answered by a beat, they would never end."""
-        return self._clock.lease_now() - self._beaten_at > self._lease // 10
 
     async def _live(self) -> None:
         """One session's life, from opening it to losing or closing it."""
@@ -132,7 +129,6 @@ class Worker:
         loop = life.loop
 
         def beaten(beat: Beat) -> None:
-            self._beaten_at = self._clock.lease_now()
             self._clock_is_stale = True
             self._next_due_at = beat.next_due_at
             for job_id in beat.cancelled:

@@ -10,7 +10,7 @@ from duly.domain.errors import Unavailable
 from duly.storage.postgres.executor import PostgresExecutor
 from tests.adapters.postgres.notes import connected, limits, opened, put
 
-_BACKENDS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'duly'"
+_BACKENDS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'duly' AND datname = current_database()"
 
 
 def test_when_all_connections_are_busy_the_caller_hears_it_in_time(fresh_postgres_url: str) -> None:

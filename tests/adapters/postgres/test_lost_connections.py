@@ -113,7 +113,7 @@ def test_when_the_database_stays_away_the_caller_hears_that_the_outcome_is_unkno
 
 
 def test_no_transaction_is_lost_or_doubled_under_cuts(fresh_postgres_url: str) -> None:
-    dice = random.Random(20_241)  # noqa: S311
+    dice = random.Random(20_241)
     transactions, callers = 160, 4
 
     def plan(message: bytes) -> Where | None:
@@ -146,7 +146,8 @@ def test_backends_that_an_administrator_ends_are_replaced(fresh_postgres_url: st
         async with opened(fresh_postgres_url) as database, connected(fresh_postgres_url) as witness:
             await put(database, "idle")
             ended = await witness.fetch(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'duly'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'duly' AND datname = current_database()"
             )
             await put(database, "after the idle one ended")
 
@@ -169,7 +170,8 @@ def test_a_connection_known_to_be_broken_is_not_lent_again(fresh_postgres_url: s
         ):
             await put(database, "idle")
             await witness.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'duly'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'duly' AND datname = current_database()"
             )
 
             async def noticed() -> bool:
@@ -181,7 +183,10 @@ def test_a_connection_known_to_be_broken_is_not_lent_again(fresh_postgres_url: s
     asyncio.run(scenario())
 
 
-_ASLEEP = "SELECT pid FROM pg_stat_activity WHERE application_name = 'duly' AND wait_event = 'PgSleep'"
+_ASLEEP = (
+    "SELECT pid FROM pg_stat_activity"
+    " WHERE application_name = 'duly' AND datname = current_database() AND wait_event = 'PgSleep'"
+)
 
 
 def test_cancelling_a_caller_ends_its_statement_and_frees_its_connection(fresh_postgres_url: str) -> None:

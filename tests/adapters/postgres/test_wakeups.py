@@ -14,7 +14,10 @@ from tests.tcp_proxy import TcpProxy
 LONG = Micros(10 * SECOND)
 NOT_AT_ALL = Micros(0)
 
-_LISTENING = "SELECT pid FROM pg_stat_activity WHERE application_name = 'duly' AND query ILIKE 'listen%'"
+_LISTENING = (
+    "SELECT pid FROM pg_stat_activity"
+    " WHERE application_name = 'duly' AND datname = current_database() AND query ILIKE 'listen%'"
+)
 
 
 def test_another_store_hears_what_was_announced_and_the_announcer_hears_it_once(

@@ -16,7 +16,8 @@ from duly.system.clock import SystemClock
 Tally = SqliteDatabase[Executor]
 
 STATEMENTS = parse_statements(
-    """
+    [
+        """
 -- name: add_entry
 INSERT INTO entries (id, amount) VALUES (:id, :amount)
 -- name: add_entries
@@ -34,7 +35,8 @@ INSERT INTO counters (name, value) VALUES (:name, 1)
 ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value
 -- name: read_counter
 SELECT value FROM counters WHERE name = :name
-""",
+"""
+    ],
     "sqlite",
 )
 

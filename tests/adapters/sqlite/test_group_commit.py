@@ -281,6 +281,8 @@ def test_a_batch_ends_when_its_time_is_up_so_that_the_first_is_not_kept_waiting(
             self.reading += 20_000
             return Micros(self.reading)
 
+        async def agree(self) -> None: ...
+
         async def sleep(self, duration: Micros) -> None: ...
 
     async def scenario() -> None:

@@ -38,7 +38,7 @@ def test_eight_processes_count_exactly_and_are_never_told_of_a_lock(tmp_path: Pa
 
 def test_killing_a_writer_leaves_no_lock_and_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "t.db"
-    moments = random.Random(20)  # noqa: S311  # any moment will do
+    moments = random.Random(20)  # any moment will do
 
     async def scenario() -> None:
         acknowledged: set[str] = set()
@@ -103,6 +103,8 @@ def test_a_program_that_never_lets_go_makes_the_store_unavailable(tmp_path: Path
         def lease_now(self) -> Micros:
             self.reading += BUSY_MICROS // 4
             return Micros(self.reading)
+
+        async def agree(self) -> None: ...
 
         async def sleep(self, duration: Micros) -> None: ...
 

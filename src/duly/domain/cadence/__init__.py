@@ -1,7 +1,7 @@
 """Cadences: cron, interval and once, and the law of time they keep."""
 
 from duly.domain.cadence.blame import InvalidCron
-from duly.domain.cadence.cadence import Cadence
+from duly.domain.cadence.cadence import Bounded, Cadence
 from duly.domain.cadence.cron import Cron, cron
 from duly.domain.cadence.interval import Interval, InvalidInterval, every
 from duly.domain.cadence.notes import Note, NoteKind
@@ -10,6 +10,7 @@ from duly.domain.cadence.wall import TZ_VERSION, InvalidZone, zone_names
 
 __all__ = [
     "TZ_VERSION",
+    "Bounded",
     "Cadence",
     "Cron",
     "Interval",

@@ -38,5 +38,5 @@ def whole_second_of(field: str, instant: datetime) -> int:
     return second
 
 
-def instant_of(second: int) -> datetime:
+def utc_of(second: int) -> datetime:
     return datetime.fromtimestamp(second, UTC)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from duly.domain.cadence.cadence import Cadence
-from duly.domain.cadence.instants import DAY, EPOCH, LAST_SECOND, instant_of, whole_second_of
+from duly.domain.cadence.instants import DAY, EPOCH, LAST_SECOND, utc_of, whole_second_of
 from duly.domain.cadence.words import duration_in_letters, duration_in_words
 from duly.domain.errors import InvalidInput
 
@@ -35,7 +35,7 @@ class Interval(Cadence):
 
     @property
     def anchor(self) -> datetime:
-        return instant_of(self.anchor_second)
+        return utc_of(self.anchor_second)
 
     def next_second(self, after: int) -> int | None:
         if after < self.anchor_second:

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from duly.domain.cadence.fires import Fires
-from duly.domain.cadence.instants import instant_of
+from duly.domain.cadence.instants import utc_of
 from duly.domain.cadence.wall import Span
 
 
@@ -39,7 +39,7 @@ def notes_between(fires: Fires, start: int, end: int) -> Iterator[Note]:
         if touched.count:
             kind, effect = _effect(fires, span, touched)
             text = f"{fires.zone.name}: {_change(old, new)}. {effect}"
-            yield Note(at=instant_of(span.start), kind=kind, text=text)
+            yield Note(at=utc_of(span.start), kind=kind, text=text)
 
 
 class _Touched:
@@ -74,12 +74,12 @@ def _effect(fires: Fires, span: Span, touched: _Touched) -> tuple[NoteKind, str]
 
 
 def _change(old: int, new: int) -> str:
-    before, after = instant_of(old), instant_of(new)
+    before, after = utc_of(old), utc_of(new)
     way = "forward" if new > old else "back"
     target = _time(new) if before.date() == after.date() else f"{after:%Y-%m-%d} {_time(new)}"
     return f"on {before:%Y-%m-%d} the clock goes {way} from {_time(old)} to {target}"
 
 
 def _time(wall: int) -> str:
-    reading = instant_of(wall)
+    reading = utc_of(wall)
     return f"{reading:%H:%M:%S}" if reading.second else f"{reading:%H:%M}"

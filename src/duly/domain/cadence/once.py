@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from duly.domain.cadence.cadence import Cadence
-from duly.domain.cadence.instants import instant_of, whole_second_of
+from duly.domain.cadence.instants import utc_of, whole_second_of
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -15,7 +15,7 @@ class Once(Cadence):
 
     @property
     def at(self) -> datetime:
-        return instant_of(self.second)
+        return utc_of(self.second)
 
     def next_second(self, after: int) -> int | None:
         return self.second if self.second > after else None

@@ -8,7 +8,7 @@ _FIVE_SECONDS = Micros(5 * SECOND)
 _TEN_SECONDS = Micros(10 * SECOND)
 _HALF_A_MINUTE = Micros(30 * SECOND)
 _A_LITTLE_MORE = Micros(35 * SECOND)
-_MINUTE = Micros(60 * SECOND)
+_QUARTER_OF_A_MINUTE = Micros(15 * SECOND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,8 @@ class Limits:
     """After this long no failed transaction is run again; long enough to sit out a restart."""
     statement: Micros = _HALF_A_MINUTE
     lock: Micros = _TEN_SECONDS
-    idle_in_transaction: Micros = _MINUTE
+    idle_in_transaction: Micros = _QUARTER_OF_A_MINUTE
+    """A process frozen inside a transaction loses its locks before it loses its lease."""
     answer: Micros = _A_LITTLE_MORE
     """Silence for this long means that the connection is dead, since `statement` would have answered."""
 

@@ -51,11 +51,8 @@ class Claims:
 
     async def claim_once(self, order: ClaimOrder, wanted: Mapping[PoolName, int]) -> list[ClaimedJob]:
         """In one statement, unless the answer to it was lost: then what it claimed is found, not claimed anew."""
-        if self._x.rerun:
-            # The lost run may still be at work on the server; it holds its session's row until it is done.
-            await self._x.fetch("lock_session", id=order.session)
-            if earlier := await self.claimed_before(order):
-                return earlier
+        if self._x.rerun and (earlier := await self._claimed_before(order)):
+            return earlier
         return await self.claim(order, wanted)
 
     async def claim(self, order: ClaimOrder, wanted: Mapping[PoolName, int]) -> list[ClaimedJob]:
@@ -77,7 +74,7 @@ class Claims:
         ended, stale = await self.finish(order.session, reports, order.now)
         order.ended = len(ended)
         is_repeated = again or self._x.rerun
-        earlier = await self.claimed_before(order) if is_repeated else []
+        earlier = await self._claimed_before(order) if is_repeated else []
         started = [job for job in earlier if job.state == JobState.RUNNING]
         going = {job.id for job in starting}
         held = [job for job in earlier if job.state == JobState.CLAIMED and job.id not in going]
@@ -134,10 +131,12 @@ class Claims:
     async def _follow(self, done: Sequence[Row], retries: Sequence[Job]) -> None:
         """Retries take the lanes of their chains; other lanes get their next head; places become free."""
         if retries:
-            added = await self._x.each("insert_jobs", [job_row(job, JobState.BACKOFF) for job in retries])
+            added = await self._x.each("insert_jobs", [job_row(job, _retry_state(job)) for job in retries])
             if len(added) != len(retries):
                 raise RuntimeError("a retry could not take its chain's place")
-            self._x.wake(DUE)
+            for job in retries:
+                self._x.wake(pool_topic(job.pool) if _retry_state(job) is JobState.READY else DUE)
+            await self._lanes.step_back([job.lane for job in retries if _retry_state(job) is JobState.READY])
         lanes = {lane for _, lane, _, _ in done if lane} - {job.lane for job in retries}
         await self._lanes.leave(lanes)
         await self.release(Counter(name for _, _, pool, more in done for name in (pool, *resource_names(more))))
@@ -173,7 +172,9 @@ class Claims:
         rows = await self._x.each("started_before", [(job.id, job.token) for job in jobs], session=order.session)
         return sorted(map(ClaimedJob._make, rows), key=_place)
 
-    async def claimed_before(self, order: ClaimOrder) -> list[ClaimedJob]:
+    async def _claimed_before(self, order: ClaimOrder) -> list[ClaimedJob]:
+        # The lost run may still be at work on the server; it holds its session's row until it is done.
+        await self._x.fetch("lock_session", id=order.session)
         rows = await self._x.fetch("claimed_before", session=order.session, token=order.token)
         return sorted(map(ClaimedJob._make, rows), key=_place)
 
@@ -284,3 +285,8 @@ def are_alike(reports: Sequence[Row]) -> bool:
 
 def _place(job: ClaimedJob) -> tuple[int, int, int, str]:
     return job.order
+
+
+def _retry_state(job: Job) -> JobState:
+    """One that need not wait keeps its place in the order, too."""
+    return JobState.READY if job.run_at <= job.created_at else JobState.BACKOFF

@@ -6,6 +6,7 @@ from duly.domain.errors import Unavailable
 from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import (
+    Entry,
     FinishedJob,
     Job,
     JobAlreadyFinished,
@@ -17,7 +18,7 @@ from duly.domain.jobs import (
 from duly.domain.pools import PoolDraining, PoolMode, UnknownPool
 from duly.storage.executor import Executor
 from duly.storage.sql.lanes import Lanes
-from duly.storage.sql.rows import finished_from_row, job_from_row, job_row, pool_from_row, resources_text
+from duly.storage.sql.rows import entry_row, finished_from_row, job_from_row, pool_from_row, resources_text
 from duly.storage.sql.topics import CANCEL, DUE, pool_topic
 
 _MOST_ROUNDS = 100
@@ -30,92 +31,93 @@ class SqlJobs:
         self._x = executor
         self._lanes = Lanes(executor)
 
-    async def put_if_free(self, jobs: Sequence[Job]) -> set[str]:
-        return await self._insert(jobs, JobState.READY)
+    async def put_if_free(self, entries: Sequence[Entry]) -> set[str]:
+        return await self._insert(entries, JobState.READY)
 
-    async def put(self, jobs: Sequence[Job]) -> list[Put]:
-        await self._check_resources(jobs)
-        added = await self._insert(_first_of_each_key(jobs), JobState.READY)
-        puts = {job.id: Put(job.id, PutOutcome.CREATED) for job in jobs if job.id in added}
-        rest = [job for job in jobs if job.id not in added]
+    async def put(self, entries: Sequence[Entry]) -> list[Put]:
+        await self._check_resources(entries)
+        added = await self._insert(_first_of_each_key(entries), JobState.READY)
+        if len(added) == len(entries):
+            return [Put(entry.id, PutOutcome.CREATED) for entry in entries]
+        puts = {job_id: Put(JobId(job_id), PutOutcome.CREATED) for job_id in added}
+        rest = [entry for entry in entries if entry.id not in added]
         for _ in range(_MOST_ROUNDS):
             if not rest:
-                return [puts[job.id] for job in jobs]
+                return [puts[entry.id] for entry in entries]
             rest = await self._put_in_the_way(rest, puts)
         raise Unavailable(f"job {rest[0].id} keeps meeting others under its key; try again")
 
-    async def _insert(self, jobs: Sequence[Job], in_lane: JobState) -> set[str]:
+    async def _insert(self, entries: Sequence[Entry], in_lane: JobState) -> set[str]:
         """Adds those that nothing stands in the way of; a due job that has a lane enters it as `in_lane`."""
-        rows = [job_row(job, _entry_state(job, in_lane)) for job in jobs]
+        rows = [entry_row(entry, _entry_state(entry, in_lane)) for entry in entries]
         added = {row[0] for row in await self._x.each("insert_jobs", rows)}
-        for pool, is_due in {(job.pool, job.run_at <= job.created_at) for job in jobs if job.id in added}:
+        for pool, is_due in {(entry.new.pool, entry.is_due) for entry in entries if entry.id in added}:
             self._x.wake(pool_topic(pool) if is_due else DUE)
         return added
 
-    async def _put_in_the_way(self, jobs: Sequence[Job], puts: dict[JobId, Put]) -> list[Job]:
+    async def _put_in_the_way(self, entries: Sequence[Entry], puts: dict[str, Put]) -> list[Entry]:
         """Jobs that could not simply be added; answers those that must be tried once more."""
-        known = {job.id for job in jobs if await self._x.fetch("is_known", id=job.id)}
+        known = {entry.id for entry in entries if await self._x.fetch("is_known", id=entry.id)}
         puts |= {job_id: Put(job_id, PutOutcome.CREATED) for job_id in known}
-        unknown = [job for job in jobs if job.id not in known]
+        unknown = [entry for entry in entries if entry.id not in known]
         await self._check_pools(unknown)
-        joining: list[Job] = []
-        for job in unknown:
-            if job.key is None or (put := await self._put_over(job)) is None:
-                joining.append(job)
+        joining: list[Entry] = []
+        for entry in unknown:
+            if entry.new.key is None or (put := await self._put_over(entry)) is None:
+                joining.append(entry)
             else:
-                puts[job.id] = put
+                puts[entry.id] = put
         added = await self._insert(_first_of_each_key(joining), JobState.WAITING)
-        puts |= {job.id: Put(job.id, PutOutcome.CREATED) for job in joining if job.id in added}
-        lanes = {job.lane for job in joining if job.id in added and job.lane and job.run_at <= job.created_at}
+        puts |= {entry.id: Put(entry.id, PutOutcome.CREATED) for entry in joining if entry.id in added}
+        lanes = {entry.new.lane for entry in joining if entry.id in added and entry.new.lane and entry.is_due}
         if lanes:
             await self._lanes.join(lanes)
-        return [job for job in joining if job.id not in added]
+        return [entry for entry in joining if entry.id not in added]
 
-    async def _put_over(self, job: Job) -> Put | None:
+    async def _put_over(self, entry: Entry) -> Put | None:
         """An unlocked job with the same key is replaced, a locked one left alone; None if there is neither."""
-        for row in await self._x.fetch("job_by_key_locked", key=job.key):
+        for row in await self._x.fetch("job_by_key_locked", key=entry.new.key):
             standing = job_from_row(row)
             if standing.is_locked:
                 return Put(standing.id, PutOutcome.LEFT)
-            await self._replace(standing, job)
+            await self._replace(standing, entry)
             return Put(standing.id, PutOutcome.REPLACED)
         return None
 
-    async def _replace(self, standing: Job, job: Job) -> None:
-        is_due = job.run_at <= job.created_at
-        state = JobState.SCHEDULED if not is_due else JobState.WAITING if job.lane else JobState.READY
+    async def _replace(self, standing: Job, entry: Entry) -> None:
+        new = entry.new
         await self._x.fetch(
             "replace_job",
             id=standing.id,
-            kind=job.kind,
-            payload=job.payload,
-            lane=job.lane,
-            pool=job.pool,
-            resources=resources_text(job.resources),
-            priority=job.priority,
-            position=job.position,
-            run_at=job.run_at,
-            state=state.value,
-            max_attempts=job.retry.max_attempts,
-            backoff_ms=job.retry.backoff_ms,
-            backoff_cap_ms=job.retry.backoff_cap_ms,
-            timeout_ms=job.timeout_ms,
+            kind=new.kind,
+            payload=new.payload,
+            lane=new.lane,
+            pool=new.pool,
+            resources=resources_text(new.resources),
+            priority=new.priority,
+            position=entry.position,
+            run_at=entry.run_at,
+            state=_entry_state(entry, JobState.WAITING).value,
+            max_attempts=new.retry.max_attempts,
+            backoff_ms=new.retry.backoff_ms,
+            backoff_cap_ms=new.retry.backoff_cap_ms,
+            timeout_ms=new.timeout_ms,
         )
-        if standing.lane and standing.lane != job.lane:
+        if standing.lane and standing.lane != new.lane:
             await self._lanes.leave([standing.lane])
-        if job.lane and is_due:
-            await self._lanes.join([job.lane])
-        elif standing.lane and standing.lane == job.lane:
+        if new.lane and entry.is_due:
+            await self._lanes.join([new.lane])
+        elif standing.lane and standing.lane == new.lane:
             await self._lanes.leave([standing.lane])
-        self._x.wake(pool_topic(job.pool) if is_due else DUE)
+        self._x.wake(pool_topic(new.pool) if entry.is_due else DUE)
 
-    async def _check_resources(self, jobs: Sequence[Job]) -> None:
-        for name in sorted({name for job in jobs for name in job.resources}):
+    async def _check_resources(self, entries: Sequence[Entry]) -> None:
+        for name in sorted({name for entry in entries for name in entry.new.resources}):
             if not await self._x.fetch("pool_by_name", name=name):
                 raise UnknownPool(name)
 
-    async def _check_pools(self, jobs: Sequence[Job]) -> None:
-        for name in sorted({job.pool for job in jobs}):
+    async def _check_pools(self, entries: Sequence[Entry]) -> None:
+        for name in sorted({entry.new.pool for entry in entries}):
             rows = await self._x.fetch("pool_by_name", name=name)
             if not rows:
                 raise UnknownPool(name)
@@ -179,19 +181,20 @@ class SqlJobs:
         return len(await self._x.fetch("prune_finished", before=before, most=most))
 
 
-def _first_of_each_key(jobs: Sequence[Job]) -> list[Job]:
+def _first_of_each_key(entries: Sequence[Entry]) -> Sequence[Entry]:
     """A statement that adds many takes them in an order of its own; of two with one key the later must win."""
     keys: set[str] = set()
     first = []
-    for job in jobs:
-        if job.key is None or job.key not in keys:
-            first.append(job)
-        if job.key is not None:
-            keys.add(job.key)
+    for entry in entries:
+        key = entry.new.key
+        if key is None or key not in keys:
+            first.append(entry)
+        if key is not None:
+            keys.add(key)
     return first
 
 
-def _entry_state(job: Job, in_lane: JobState) -> JobState:
-    if job.run_at > job.created_at:
+def _entry_state(entry: Entry, in_lane: JobState) -> JobState:
+    if not entry.is_due:
         return JobState.SCHEDULED
-    return in_lane if job.lane else JobState.READY
+    return in_lane if entry.new.lane else JobState.READY

@@ -30,6 +30,8 @@ class Lanes:
     async def join(self, lanes: Iterable[str]) -> None:
         """Call after leaving waiting jobs in these lanes: each ends with the right head, held until commit."""
         names = sorted(set(lanes))
+        # Before heads are held: two that hold one head and both want it to step back would wait for each other.
+        await self.reorder(names)
         without_head = names
         for _ in range(_MOST_ROUNDS):
             held = await self._x.each("hold_heads", [(lane,) for lane in without_head])

@@ -33,7 +33,8 @@ UPDATE jobs SET rank =
 WHERE pool = :name
 
 -- name: lanes_of_pool
-SELECT DISTINCT lane FROM jobs WHERE pool = :name AND lane IS NOT NULL AND state = 'waiting'
+-- Also those whose head alone is in the pool: others of the lane may wait elsewhere.
+SELECT DISTINCT lane FROM jobs WHERE pool = :name AND lane IS NOT NULL AND state <> 'scheduled'
 
 -- name: pool_is_empty
 SELECT NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.pool = pools.name OR {names_the_pool})

@@ -1,7 +1,7 @@
 """Rows to domain objects and back."""
 
 from duly.domain.ids import PoolName
-from duly.domain.jobs import FinishedJob, Job, JobState, JobStatus
+from duly.domain.jobs import Entry, FinishedJob, Job, JobState, JobStatus
 from duly.domain.pools import Pool, PoolMode
 from duly.domain.retries import RetryPolicy
 from duly.domain.tickets import Ticket, TicketState
@@ -38,6 +38,32 @@ def job_row(job: Job, state: JobState) -> Row:
         job.timeout_ms,
         job.retry_of,
         job.chain,
+    )
+
+
+def entry_row(entry: Entry, state: JobState) -> Row:
+    """In the order of `insert_jobs`: a first attempt, straight from what was asked."""
+    new, retry = entry.new, entry.new.retry
+    return (
+        entry.id,
+        new.kind,
+        new.payload,
+        new.key,
+        new.lane,
+        new.pool,
+        resources_text(new.resources) if new.resources else None,
+        new.priority,
+        entry.position,
+        entry.created_at if new.run_at is None else new.run_at,
+        entry.created_at,
+        state.value,
+        1,
+        retry.max_attempts,
+        retry.backoff_ms,
+        retry.backoff_cap_ms,
+        new.timeout_ms,
+        None,
+        entry.id,
     )
 
 

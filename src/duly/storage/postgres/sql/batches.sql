@@ -10,6 +10,9 @@
 -- repeats: kind pool priority run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
 -- In lane order, so that two batches wait for each other at one place only.
+WITH open_pools AS MATERIALIZED (
+  SELECT name, mode, ageing_ms FROM pools WHERE name = ANY(:pool::text[])
+)
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
                   attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain)
 SELECT new.id, new.kind, new.payload, new.key, new.lane, new.pool, new.resources, new.priority,
@@ -31,7 +34,7 @@ FROM (
               :backoff_cap_ms::bigint[], :timeout_ms::bigint[], :retry_of::text[], :chain::text[])
        AS given(id, kind, payload, key, lane, pool, resources, priority, position, run_at, created_at, state, attempt,
                 max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain)) AS new
-JOIN pools p ON p.name = new.pool AND (p.mode <> 'draining' OR new.retry_of IS NOT NULL)
+JOIN open_pools p ON p.name = new.pool AND (p.mode <> 'draining' OR new.retry_of IS NOT NULL)
 WHERE NOT EXISTS (SELECT FROM finished_jobs f WHERE f.id = new.id OFFSET 0)
 ORDER BY new.lane, new.position
 ON CONFLICT DO NOTHING
@@ -115,7 +118,7 @@ RETURNING pools.name, pools.used + r.freed + pools.tickets >= pools.slots,
 -- Answers at least one row while the session lives. The session's and the pools' rows are locked before any job is
 -- looked at. The rows are picked and locked into an array, because joining them made the planner walk the whole primary
 -- key; by their places, which saves looking each up again. One that was changed at this very moment is left for the next
--- claim: its new place is not ours to see.
+-- claim: its new place is not ours to see. One that is locked is passed over: whoever ends it may wait for our pools.
 WITH alive AS (
   SELECT id FROM sessions WHERE id = :session FOR NO KEY UPDATE
 ), room AS (
@@ -131,7 +134,7 @@ WITH alive AS (
   WHERE ctid = ANY(ARRAY(
     SELECT picked.ctid FROM room CROSS JOIN LATERAL (
       SELECT ctid FROM jobs WHERE pool = room.name AND state = 'ready' ORDER BY {in_order}
-      LIMIT GREATEST(room.free, 0) FOR NO KEY UPDATE) AS picked))
+      LIMIT GREATEST(room.free, 0) FOR NO KEY UPDATE SKIP LOCKED) AS picked))
   RETURNING {claimed_columns}
 ), counted AS (
   UPDATE pools SET used = used + taken.count

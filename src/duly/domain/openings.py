@@ -1,0 +1,171 @@
+"""What to do about the slots of one schedule that are due: the decision table, as a pure function.
+
+| slot | overlap | in flight | becomes |
+|---|---|---|---|
+| on time or late | allow | anything | a run, beside the others |
+| | skip | nothing | a run |
+| | skip | something | skipped: overlap |
+| | queue | anything | a run, behind the others |
+| | queue_one | nothing waits | a run, behind the one that runs |
+| | queue_one | one waits | skipped: coalesced into the one that waits |
+| | replace | anything | a run; what waits is cancelled, what runs is asked to stop |
+| missed | any, catch-up none | - | part of a gap: outage |
+| | allow, queue; catch-up on | - | caught up oldest first, up to the cap; the rest a gap: catch_up_cap |
+| | skip, queue_one, replace; catch-up on | - | the newest is decided like a late one; the others a gap: superseded |
+
+A slot is missed if it fires inside an outage; it is late if it fires before now and was not missed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from duly.domain.coverage import Outage
+from duly.domain.ids import RunId
+from duly.domain.instants import Instant
+from duly.domain.policies import ONE_FOR_ALL, CatchUp, Overlap
+from duly.domain.runs import GapReason, Reason
+from duly.domain.schedules import Schedule
+
+MOST_AT_ONCE = 100
+
+
+@dataclass(slots=True)
+class InFlight:
+    """Runs of the schedule that have not ended, oldest first, and which of them only wait."""
+
+    running: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.running or self.waiting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A slot's row: a run to put, or the reason why there is none."""
+
+    run_id: RunId
+    slot: int
+    fire_at: Instant
+    reason: Reason | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Missed slots from `first` through `last` that get no rows, and why."""
+
+    first: int
+    last: int
+    count: int
+    reason: GapReason
+
+
+@dataclass(frozen=True, slots=True)
+class Arrears:
+    """Missed slots from `first` through `last` that are to be caught up, `count` of them."""
+
+    first: int
+    last: int
+    count: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Plan:
+    openings: list[Opening] = field(default_factory=list)
+    gaps: list[Missed] = field(default_factory=list)
+    arrears: list[Arrears] = field(default_factory=list)
+    withdraw: list[str] = field(default_factory=list)
+    stop: list[str] = field(default_factory=list)
+    opened_through: int
+
+
+def plan(
+    schedule: Schedule, *, now: Instant, outages: Sequence[Outage], in_flight: InFlight, run_ids: Iterator[RunId]
+) -> Plan:
+    """Decides every slot that fires by now, at most `MOST_AT_ONCE` of them one by one; the others come next time."""
+    deciding = _Deciding(schedule, in_flight, run_ids)
+    for slot in schedule.cadence.seconds_after(schedule.opened_through):
+        fires_at = schedule.fires_at(slot)
+        if fires_at > now or deciding.is_full:
+            break
+        if any(outage.holds(fires_at) for outage in outages):
+            deciding.miss(slot)
+        else:
+            deciding.settle_missed()
+            deciding.open(slot)
+        deciding.plan.opened_through = slot
+    deciding.settle_missed()
+    return deciding.plan
+
+
+class _Deciding:
+    """The table above, slot after slot: what one slot opens is in flight for the next."""
+
+    def __init__(self, schedule: Schedule, in_flight: InFlight, run_ids: Iterator[RunId]) -> None:
+        self.plan = Plan(opened_through=schedule.opened_through)
+        self._schedule = schedule
+        self._in_flight = in_flight
+        self._run_ids = run_ids
+        self._missed: Arrears | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.plan.openings) >= MOST_AT_ONCE
+
+    def miss(self, slot: int) -> None:
+        if self._missed is None:
+            self._missed = Arrears(slot, slot, 1)
+        else:
+            self._missed = Arrears(self._missed.first, slot, self._missed.count + 1)
+
+    def settle_missed(self) -> None:
+        """Missed slots in a row, before the next that was not missed."""
+        missed, self._missed = self._missed, None
+        if missed is None:
+            return
+        policies = self._schedule.policies
+        if policies.catch_up is CatchUp.NONE:
+            self.plan.gaps.append(Missed(missed.first, missed.last, missed.count, GapReason.OUTAGE))
+        elif policies.overlap in ONE_FOR_ALL:
+            if missed.count > 1:
+                older = Missed(missed.first, missed.last - 1, missed.count - 1, GapReason.SUPERSEDED)
+                self.plan.gaps.append(older)
+            self.open(missed.last)
+        else:
+            self.plan.arrears.append(missed)
+
+    def open(self, slot: int) -> None:
+        run_id = next(self._run_ids)
+        reason, detail = self._why_not()
+        if reason is None:
+            self._make_way()
+            self._in_flight.waiting.append(run_id)
+        fires_at = self._schedule.fires_at(slot)
+        opening = Opening(run_id=run_id, slot=slot, fire_at=fires_at, reason=reason, detail=detail)
+        self.plan.openings.append(opening)
+
+    def _why_not(self) -> tuple[Reason | None, str | None]:
+        match self._schedule.policies.overlap:
+            case Overlap.SKIP if self._in_flight:
+                others = self._in_flight.running or self._in_flight.waiting
+                return Reason.OVERLAP, f"{others[0]} was still in flight"
+            case Overlap.QUEUE_ONE if self._in_flight.waiting:
+                return Reason.COALESCED, f"coalesced into {self._in_flight.waiting[-1]}, which was waiting"
+            case _:
+                return None, None
+
+    def _make_way(self) -> None:
+        """What is replaced within this very plan was never put: it is closed, not withdrawn."""
+        if self._schedule.policies.overlap is not Overlap.REPLACE:
+            return
+        planned = {opening.run_id for opening in self.plan.openings}
+        self.plan.openings = [
+            replace(opening, reason=Reason.REPLACED, detail="a later slot took its place")
+            if opening.run_id in self._in_flight.waiting
+            else opening
+            for opening in self.plan.openings
+        ]
+        self.plan.withdraw += [run for run in self._in_flight.waiting if run not in planned]
+        self.plan.stop += [run for run in self._in_flight.running if run not in self.plan.stop]
+        self._in_flight.waiting.clear()

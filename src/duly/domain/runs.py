@@ -1,0 +1,95 @@
+"""The ledger: one row for each slot that was opened or closed, and one for each span in which none was."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from duly.domain.errors import NotFound
+from duly.domain.ids import JobId, Owner, RunId, ScheduleId
+from duly.domain.instants import Instant
+
+
+class RunKind(StrEnum):
+    SLOT = "slot"
+    MANUAL = "manual"
+    BACKFILL = "backfill"
+
+
+class RunStatus(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCESS = "success"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self not in (RunStatus.PENDING, RunStatus.RUNNING)
+
+    def may_become(self, later: "RunStatus") -> bool:
+        """Forwards only; saying the same again is no change."""
+        if self is later:
+            return True
+        return not self.is_terminal and (later is not RunStatus.PENDING)
+
+
+class Reason(StrEnum):
+    """Why a slot was closed without a run, or ended before it could run."""
+
+    OVERLAP = "overlap"
+    COALESCED = "coalesced"
+    REPLACED = "replaced"
+    BROKEN = "broken"
+
+
+class GapReason(StrEnum):
+    OUTAGE = "outage"  # nobody kept time, and the schedule does not catch up
+    CATCH_UP_CAP = "catch_up_cap"  # more were missed than may be caught up
+    SUPERSEDED = "superseded"  # a newer missed slot stands for them
+    PAUSED = "paused"
+    PRUNED = "pruned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A ledger row. `scheduled_for` is the slot, in whole seconds; a row of a slot is unique by it."""
+
+    id: RunId
+    schedule_id: ScheduleId
+    owner: Owner
+    revision: int
+    kind: RunKind
+    key: str
+    scheduled_for: Instant
+    fire_at: Instant
+    opened_at: Instant
+    status: RunStatus = RunStatus.PENDING
+    reason: Reason | None = None
+    detail: str | None = None
+    job_id: JobId | None = None
+    run_id: str | None = None
+    trace_id: str | None = None
+    started_at: Instant | None = None
+    completed_at: Instant | None = None
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """The planned slots from `first` through `last`, `count` of them, have no rows, and this is why."""
+
+    schedule_id: ScheduleId
+    reason: GapReason
+    first: Instant
+    last: Instant
+    count: int
+    recorded_at: Instant
+    revision: int
+
+
+class UnknownRun(NotFound):
+    code = "unknown_run"
+
+    def __init__(self, run_id: RunId) -> None:
+        super().__init__(f"there is no run {run_id}")
+        self.run_id = run_id

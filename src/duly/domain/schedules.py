@@ -1,0 +1,165 @@
+"""A schedule: what should run, when, under which policies. Every change is a revision; none is ever rewritten."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from duly.domain.cadence import TZ_VERSION, Cadence
+from duly.domain.errors import Conflict, InvalidInput, NotFound
+from duly.domain.ids import Owner, PoolName, ScheduleId
+from duly.domain.instants import SECOND, Instant
+from duly.domain.jitter import fire_at
+from duly.domain.payloads import EMPTY, Payload, payload_of
+from duly.domain.policies import Policies
+from duly.domain.pools import DEFAULT_POOL
+from duly.domain.retries import NO_RETRY, RetryPolicy
+from duly.domain.texts import name_of, text_of, whole_number_of
+
+
+class ScheduleState(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    BROKEN = "broken"  # its evaluation failed; it opens nothing until it is edited or resumed
+    DELETED = "deleted"  # a tombstone: its ledger stays, and creating its id again continues it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The job that each run of a schedule puts."""
+
+    kind: str
+    params: Mapping[str, Any] | None = None
+    pool: PoolName = DEFAULT_POOL
+    priority: int = 0
+    retry: RetryPolicy = NO_RETRY
+    timeout_ms: int | None = None
+    payload: Payload = field(default=EMPTY, init=False)
+
+    def __post_init__(self) -> None:
+        name_of(self.kind, field="kind")
+        name_of(self.pool, field="pool")
+        whole_number_of(self.priority, field="priority", least=-32_767, most=32_767)
+        object.__setattr__(self, "payload", payload_of(self.params, field="params"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """The plan in force for slots later than `effective_from`, until a later revision is in force."""
+
+    schedule_id: ScheduleId
+    number: int
+    effective_from: int
+    state: ScheduleState
+    cadence: Cadence
+    policies: Policies
+    target: Target
+    tz_version: str
+    recorded_at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """`opened_through` is a UTC second: every slot up to it has its row or its gap, and is never opened again."""
+
+    id: ScheduleId
+    owner: Owner
+    cadence: Cadence
+    target: Target
+    policies: Policies = field(default_factory=Policies)
+    state: ScheduleState = ScheduleState.ACTIVE
+    state_reason: str | None = None
+    revision: int = 1
+    opened_through: int
+    next_slot: int | None = None
+    fire_at: Instant | None = None
+    created_at: Instant
+    updated_at: Instant
+
+    def planned(self) -> "Schedule":
+        """With its next slot and when that fires; a schedule that is not active has none."""
+        slot = self.cadence.next_second(self.opened_through) if self.state is ScheduleState.ACTIVE else None
+        return replace(self, next_slot=slot, fire_at=None if slot is None else self.fires_at(slot))
+
+    def fires_at(self, slot: int) -> Instant:
+        return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.created_at)
+
+    def changed(self, *, at: Instant, **changes: Any) -> "Schedule":
+        """The next revision, in force for slots after both `at` and whatever was opened."""
+        through = max(self.opened_through, at // SECOND)
+        revised = replace(self, revision=self.revision + 1, opened_through=through, updated_at=at, **changes)
+        return revised.planned()
+
+    def recorded(self) -> Revision:
+        return Revision(
+            schedule_id=self.id,
+            number=self.revision,
+            effective_from=self.opened_through,
+            state=self.state,
+            cadence=self.cadence,
+            policies=self.policies,
+            target=self.target,
+            tz_version=TZ_VERSION,
+            recorded_at=self.updated_at,
+        )
+
+    def require_revision(self, expected: int | None) -> None:
+        if expected is not None and expected != self.revision:
+            raise ScheduleChanged(self.id, expected=expected, found=self.revision)
+
+
+def new_schedule(
+    *, schedule_id: str, owner: str, cadence: Cadence, target: Target, policies: Policies, now: Instant
+) -> Schedule:
+    """Its slots begin strictly after now."""
+    if not isinstance(cadence, Cadence):
+        raise InvalidInput("cadence", f"is a {type(cadence).__name__}", fix="use cron(…), every(…) or once(…)")
+    schedule = Schedule(
+        id=ScheduleId(text_of(schedule_id, field="id")),
+        owner=Owner(text_of(owner, field="owner")),
+        cadence=cadence,
+        target=target,
+        policies=policies,
+        opened_through=now // SECOND,
+        created_at=now,
+        updated_at=now,
+    ).planned()
+    if schedule.next_slot is None:
+        raise InvalidInput("cadence", "has no fire left", fix="choose a later instant")
+    return schedule
+
+
+def slot_key(schedule_id: ScheduleId, slot: int) -> str:
+    """One slot, one key, on every engine: `{schedule_id}:{ISO instant}`."""
+    return f"{schedule_id}:{datetime.fromtimestamp(slot, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+class UnknownSchedule(NotFound):
+    code = "unknown_schedule"
+
+    def __init__(self, schedule_id: str) -> None:
+        super().__init__(f"there is no schedule {schedule_id!r}")
+        self.schedule_id = schedule_id
+
+
+class ScheduleExists(Conflict):
+    code = "schedule_exists"
+
+    def __init__(self, schedule_id: str) -> None:
+        super().__init__(f"there is a schedule {schedule_id!r} already; upsert it, or choose another id")
+        self.schedule_id = schedule_id
+
+
+class ScheduleChanged(Conflict):
+    """Somebody else changed it since it was read."""
+
+    code = "schedule_changed"
+
+    def __init__(self, schedule_id: str, *, expected: int, found: int) -> None:
+        super().__init__(
+            f"schedule {schedule_id!r} is at revision {found}, not {expected}: read it again, then change it"
+        )
+        self.schedule_id = schedule_id
+        self.expected = expected
+        self.found = found

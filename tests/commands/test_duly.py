@@ -1,0 +1,100 @@
+"""The `duly` command as a person runs it: a process of its own, in an empty folder."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+
+def duly(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "duly", *arguments],
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.req("CRON-02")
+@pytest.mark.req("DEC-003")
+def test_cron_says_what_it_means_and_when_it_fires(tmp_path: Path) -> None:
+    said = duly("cron", "0 9 * * MON-FRI", "--tz", "Europe/Berlin", "--count", "3", cwd=tmp_path)
+
+    words, *fires = said.stdout.splitlines()
+    assert words == "At 09:00 on Monday through Friday, Europe/Berlin"
+    assert len(fires) == 3
+    assert all(" 09:00:00 +0" in fire for fire in fires)
+
+
+@pytest.mark.req("CRON-02", error=True)
+@pytest.mark.req("DEC-003", error=True)
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["0 9 * * MONN"], "day of week, position 8"),
+        (["0 9 * * *", "--tz", "Mars/Olympus"], "tz"),
+        (["0 9 * * *", "--count", "0"], "--count"),
+    ],
+)
+def test_a_mistake_is_named_and_ends_with_2(tmp_path: Path, arguments: list[str], complaint: str) -> None:
+    said = duly("cron", *arguments, cwd=tmp_path)
+
+    assert said.returncode == 2
+    assert said.stderr.startswith(f"duly: {complaint}")
+    assert "Traceback" not in said.stderr
+
+
+@pytest.mark.req("CON-001")
+@pytest.mark.req("DEC-003")
+def test_dev_runs_a_job_at_every_fire_and_ends_on_ctrl_c(tmp_path: Path) -> None:
+    """Nothing but Python: no server, no account, no file to begin with."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "duly", "dev"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+
+    ran = next(line for line in process.stdout if " ran job_" in line)
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=30)
+
+    assert process.returncode == 0
+    assert rest.splitlines()[-1].endswith("stopped; what is queued is still there")
+    job = ran.split(" ran ")[1].split(",")[0]
+    found = apsw.Connection(str(tmp_path / "duly.db")).execute("SELECT status FROM finished_jobs WHERE id = ?", (job,))
+    assert found.fetchall() == [("COMPLETED",)]
+
+
+@pytest.mark.req("DEC-002")
+def test_backup_copies_the_database(tmp_path: Path) -> None:
+    said = duly("backup", "copy.db", cwd=tmp_path)
+
+    assert said.returncode == 0, said.stderr
+    pools = apsw.Connection(str(tmp_path / "copy.db")).execute("SELECT count(*) FROM pools").fetchall()
+    assert pools == [(5,)]
+
+
+@pytest.mark.req("DEC-002", error=True)
+def test_backup_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "copy.db").write_text("precious")
+
+    said = duly("backup", "copy.db", cwd=tmp_path)
+
+    assert said.returncode != 0
+    assert "copy.db" in said.stderr
+    assert (tmp_path / "copy.db").read_text() == "precious"
+
+
+@pytest.mark.req("CON-001", error=True)
+def test_a_database_that_is_none_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    said = duly("backup", "copy.db", cwd=tmp_path, DULY_DATABASE_URL="mysql://here")
+
+    assert said.returncode == 2
+    assert "DULY_DATABASE_URL" in said.stderr
+    assert "postgresql://" in said.stderr

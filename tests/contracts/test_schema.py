@@ -1,0 +1,93 @@
+"""Both databases hold the same tables with the same columns and the same guards."""
+
+import asyncio
+
+import apsw
+import asyncpg
+import pytest
+
+from tests.contracts.world import World
+
+pytestmark = pytest.mark.store("postgres")
+
+Columns = dict[str, list[tuple[str, str, bool]]]
+
+_TYPES = {"TEXT": "text", "INTEGER": "bigint", "text": "text", "bigint": "bigint"}
+# Each database notes by itself which of its migrations ran.
+_OWN = {"schema_migrations"}
+
+
+async def _postgres_columns(url: str) -> Columns:
+    connection = await asyncpg.connect(url)
+    try:
+        rows = await connection.fetch(
+            "SELECT table_name, column_name, data_type, is_nullable = 'YES' FROM information_schema.columns "
+            "WHERE table_schema = current_schema() ORDER BY table_name, ordinal_position"
+        )
+    finally:
+        await connection.close()
+    columns: Columns = {}
+    for table, column, kind, nullable in rows:
+        columns.setdefault(table, []).append((column, _TYPES.get(kind, kind), nullable))
+    return columns
+
+
+def _sqlite_columns(connection: apsw.Connection) -> Columns:
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    return {
+        table: [
+            (name, _TYPES.get(kind, kind), not required)
+            for _, name, kind, required, *_ in connection.execute(f"PRAGMA table_info({table})")
+        ]
+        for table in tables
+    }
+
+
+async def _sqlite_connection(world: World) -> apsw.Connection:
+    await world.open()
+    storage = world.queue.storage
+    connection: apsw.Connection = storage._connection  # type: ignore[attr-defined]
+    return connection
+
+
+def test_both_stores_have_the_same_tables_and_columns(fresh_postgres_url: str) -> None:
+    async def both() -> tuple[Columns, Columns]:
+        from duly.storage.postgres.storage import PostgresStorage
+
+        await (await PostgresStorage.open(fresh_postgres_url, listening=False)).close()
+        world = World("sqlite", ":memory:")
+        try:
+            return _sqlite_columns(await _sqlite_connection(world)), await _postgres_columns(fresh_postgres_url)
+        finally:
+            await world.close()
+
+    sqlite, postgres = asyncio.run(both())
+
+    assert set(sqlite) - _OWN == set(postgres) - _OWN
+    for table in set(sqlite) - _OWN:
+        assert sqlite[table] == postgres[table], table
+
+
+def test_both_stores_have_the_same_indexes(fresh_postgres_url: str) -> None:
+    async def both() -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+        from duly.storage.postgres.storage import PostgresStorage
+
+        await (await PostgresStorage.open(fresh_postgres_url, listening=False)).close()
+        connection = await asyncpg.connect(fresh_postgres_url)
+        world = World("sqlite", ":memory:")
+        try:
+            rows = await connection.fetch(
+                "SELECT tablename, indexname FROM pg_indexes WHERE schemaname = current_schema() "
+                "AND indexname NOT LIKE '%_pkey'"
+            )
+            sqlite = (await _sqlite_connection(world)).execute(
+                "SELECT tbl_name, name FROM sqlite_schema WHERE type = 'index' AND name NOT LIKE 'sqlite_autoindex%'"
+            )
+            return set(sqlite), {(table, index) for table, index in rows}
+        finally:
+            await connection.close()
+            await world.close()
+
+    sqlite, postgres = asyncio.run(both())
+
+    assert sqlite == postgres
