@@ -12,6 +12,7 @@ from bench.tally import Tally
 CONTENDERS = {
     "duly": "bench.contenders.duly_queue:DulyQueue",
     "duly-default": "bench.contenders.duly_queue:DulyByDefault",
+    "duly-plain": "bench.contenders.duly_queue:DulyPlain",
     "huey": "bench.contenders.huey_queue:HueyQueue",
     "persist-queue": "bench.contenders.persist_queue:PersistQueue",
     "apscheduler": "bench.contenders.apscheduler_jobs:ApschedulerJobs",

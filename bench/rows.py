@@ -32,7 +32,7 @@ class Row:
 
 _ENQUEUE_ON_SQLITE = {"duly": 0, "persist-queue": 0, "huey": 0}
 _ENQUEUE_ON_POSTGRES = {"duly": 0, "pgqueuer": 0, "procrastinate": 0, "graphile-worker": 0}
-_BULK_ON_POSTGRES = {"duly": 100_000, "pgqueuer": 60_000, "procrastinate": 20_000, "graphile-worker": 60_000}
+_BULK_ON_POSTGRES = {"pgqueuer": 60_000, "procrastinate": 20_000, "graphile-worker": 60_000}
 _DRAIN_ON_POSTGRES = {"duly": 60_000, "pgqueuer": 60_000, "procrastinate": 1_500, "graphile-worker": 60_000}
 _DRAIN_GOALS = {"pgqueuer": (1.5, 2.5), "procrastinate": (30.0, 60.0), "graphile-worker": (0.8, 1.2)}
 
@@ -84,7 +84,18 @@ SETS: dict[str, list[Row]] = {
             goals={"pgqueuer": (2.5, 3.5)},
         ),
         Row(
-            work="enqueue, bulk", store="postgres", kind="bulk", jobs=_BULK_ON_POSTGRES, goals={"pgqueuer": (2.0, 3.0)}
+            work="enqueue, bulk",
+            store="postgres",
+            kind="bulk",
+            ours="duly-plain",
+            jobs={"duly-plain": 100_000} | _BULK_ON_POSTGRES,
+            goals={"pgqueuer": (2.0, 3.0)},
+        ),
+        Row(
+            work="enqueue, bulk, a lane per job",
+            store="postgres",
+            kind="bulk",
+            jobs={"duly": 100_000, "pgqueuer": 60_000},
         ),
         Row(work="drain, 1 worker", store="postgres", kind="drain", jobs=_DRAIN_ON_POSTGRES, goals=_DRAIN_GOALS),
         Row(

@@ -59,6 +59,16 @@ class DulyQueue(Contender):
         return NewJob(kind="noop", params={"n": number}, lane=Lane(f"lane-{number}"), pool=self.pool)
 
 
+class DulyPlain(DulyQueue):
+    settings = "jobs without lanes, as the peers' have none; pool limit 10,000, history kept"
+
+    def fill(self, place: str, jobs: int) -> Pace:
+        alike = NewJob(kind="noop", pool=self.pool)
+        return _with_queue(
+            place, lambda q: fill_async(lambda ns: q.jobs.put_alike(alike, [{"n": n} for n in ns]), jobs)
+        )
+
+
 class DulyByDefault(DulyQueue):
     settings = "pool default of limit 1, no prefetch, history kept"
     pool = _DEFAULT

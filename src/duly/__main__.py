@@ -2,14 +2,16 @@
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from itertools import islice
-from zoneinfo import ZoneInfo
 
 import duly
 from duly.bootstrap import backup, moment, settings_of_environment
 from duly.dev import dev
+from duly.domain.cadence.wall import zone
 from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refused, Unavailable
 from duly.domain.texts import whole_number_of
 
@@ -21,6 +23,7 @@ _EXIT_CODES: tuple[tuple[type[DulyError], int], ...] = (
     (Refused, 5),
     (Unavailable, 1),
 )
+_NOTED_SPAN = timedelta(days=36_525)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -30,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except DulyError as error:
         print(f"duly: {error}", file=sys.stderr)
         sys.exit(next((code for family, code in _EXIT_CODES if isinstance(error, family)), 1))
+    except BrokenPipeError:  # whoever reads has seen enough; what is left must not be flushed into the same pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,14 +59,24 @@ def _parser() -> argparse.ArgumentParser:
 
 def _explain(options: argparse.Namespace) -> None:
     cadence = duly.cron(options.expression, tz=options.tz)
-    print(cadence.explain())
     whole_number_of(options.count, field="--count", least=1, most=10_000)
-    zone = ZoneInfo(options.tz)
+    print(cadence.explain())
     fires = list(islice(cadence.after(moment()), options.count))
     for fire in fires:
-        print(f"  {fire:%Y-%m-%d %H:%M:%S}Z   {fire.astimezone(zone):%a %Y-%m-%d %H:%M:%S %z}")
-    for note in cadence.dst_notes(fires[0], fires[-1]) if fires else ():
+        print(f"  {fire:%Y-%m-%d %H:%M:%S}Z   {_wall_time(fire, options.tz):%a %Y-%m-%d %H:%M:%S %z}")
+    for note in cadence.dst_notes(fires[0], _noted_until(fires)) if fires else ():
         print(f"  {note.text}")
+    sys.stdout.flush()
+
+
+def _wall_time(fire: datetime, tz: str) -> datetime:
+    """By the same zone data as the fire, which may be newer than the machine's."""
+    offset = zone(tz).span_at(int(fire.timestamp())).offset
+    return fire.astimezone(timezone(timedelta(seconds=offset)))
+
+
+def _noted_until(fires: Sequence[datetime]) -> datetime:
+    return fires[0] + min(fires[-1] - fires[0], _NOTED_SPAN)
 
 
 if __name__ == "__main__":

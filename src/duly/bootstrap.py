@@ -4,14 +4,15 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, Self, runtime_checkable
+from pathlib import Path
+from typing import Self
 
 from duly.application.jobs import Jobs
 from duly.application.order import Order
 from duly.application.pools import Pools
 from duly.application.sessions import Sessions
 from duly.application.tickets import Tickets
-from duly.domain.errors import InvalidInput
+from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
 from duly.domain.instants import moment_of
 from duly.ports.dice import Dice
@@ -23,11 +24,6 @@ from duly.system.dice import SystemDice
 from duly.worker.handlers import Handler
 from duly.worker.pulse import ThreadPulse
 from duly.worker.worker import Worker
-
-
-@runtime_checkable
-class HasBackup(Protocol):
-    async def backup(self, to: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ class Queue:
         name: str,
         prefetch: Mapping[PoolName, int] | None = None,
     ) -> Worker:
-        """A worker whose heart beats in a thread with a connection of its own."""
+        """A worker whose heart beats in a thread with a connection of its own; memory has only one."""
         return Worker(
             jobs=self.jobs,
             sessions=self.sessions,
@@ -77,8 +73,11 @@ class Queue:
             prefetch=prefetch,
             name=name,
             lease=self.settings.lease,
-            pulse=lambda: ThreadPulse(_storage_opener(self.settings), self.dice),
+            pulse=None if self.settings.database_url == ":memory:" else self._pulse,
         )
+
+    def _pulse(self) -> ThreadPulse:
+        return ThreadPulse(_storage_opener(self.settings), self.dice)
 
     async def close(self) -> None:
         await self.storage.close()
@@ -90,7 +89,7 @@ async def open_storage(settings: Settings, *, for_heart: bool = False) -> Storag
     A heart needs one connection and no hints.
     """
     url = settings.database_url
-    if url.startswith(("postgresql://", "postgres://")):
+    if _is_postgres(url):
         try:
             from duly.storage.postgres.limits import Limits  # noqa: PLC0415
             from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
@@ -101,13 +100,21 @@ async def open_storage(settings: Settings, *, for_heart: bool = False) -> Storag
         if for_heart:
             return await PostgresStorage.open(url, limits=Limits(connections=1), migrate=False, listening=False)
         return await PostgresStorage.open(url, listen_url=settings.listen_url)
-    if "://" in url and not url.startswith("sqlite:///"):
-        raise InvalidInput(
-            "DULY_DATABASE_URL", f"{url.split('://')[0]!r} is no store of Duly", fix="use a path or postgresql://…"
-        )
     from duly.storage.sqlite.storage import SqliteStorage  # noqa: PLC0415
 
-    return await SqliteStorage.open(url.removeprefix("sqlite:///"))
+    return await SqliteStorage.open(_path_of(url))
+
+
+def _is_postgres(url: str) -> bool:
+    return url.startswith(("postgresql://", "postgres://"))
+
+
+def _path_of(url: str) -> str:
+    if "://" in url and not url.startswith("sqlite:///"):
+        raise InvalidInput(
+            "DULY_DATABASE_URL", f"{url.partition('://')[0]!r} is no store of Duly", fix="use a path or postgresql://…"
+        )
+    return url.removeprefix("sqlite:///")
 
 
 def _storage_opener(settings: Settings) -> Callable[[], Awaitable[Storage]]:
@@ -124,11 +131,20 @@ def moment() -> datetime:
 
 
 async def backup(settings: Settings, to: str) -> None:
-    """Copies a SQLite database while others use it."""
-    storage = await open_storage(settings)
+    """Copies a SQLite database while others use it; a path that leads nowhere is not an empty database to copy."""
+    if _is_postgres(settings.database_url):
+        raise InvalidInput("DULY_DATABASE_URL", "names a Postgres database", fix="back it up with pg_dump")
+    path = _path_of(settings.database_url)
+    if not _exists(path):
+        raise NotFound(f"there is no database {path}; name the one to copy in DULY_DATABASE_URL")
+    from duly.storage.sqlite.storage import SqliteStorage  # noqa: PLC0415
+
+    storage = await SqliteStorage.open(path)
     try:
-        if not isinstance(storage, HasBackup):
-            raise InvalidInput("DULY_DATABASE_URL", "names a Postgres database", fix="back it up with pg_dump")
         await storage.backup(to)
     finally:
         await storage.close()
+
+
+def _exists(path: str) -> bool:
+    return Path(path).exists()

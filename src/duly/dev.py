@@ -27,7 +27,7 @@ async def dev(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         await queue.pools.define(_POOL)
-        _say(f"database: {settings.database_url}; {_EVERY.explain()}; stop with Ctrl-C")
+        _say(f"database: {settings.database_shown}; {_EVERY.explain()}; stop with Ctrl-C")
         await _demonstrate(queue, stop)
     finally:
         await queue.close()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from duly.domain.errors import InvalidInput
 from duly.domain.instants import Micros
@@ -22,6 +23,14 @@ class Settings:
     def lease(self) -> Micros:
         return Micros(self.lease_ms * 1000)
 
+    @property
+    def database_shown(self) -> str:
+        """For people to read: without user, password and options."""
+        if "://" not in self.database_url:
+            return self.database_url
+        url = urlsplit(self.database_url)
+        return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
     """From variables named DULY_…; one that is empty counts as not set."""
@@ -38,6 +47,6 @@ def _milliseconds(name: str, given: Mapping[str, str], default: int) -> int:
     text = given.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and 100 <= int(text) <= 86_400_000):
+    if not (text.isascii() and text.isdigit() and len(text) <= 8 and 100 <= int(text) <= 86_400_000):
         raise InvalidInput(name, f"{text[:40]!r} is not a time in milliseconds", fix="use 100 to 86400000")
     return int(text)

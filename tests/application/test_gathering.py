@@ -11,6 +11,7 @@ from duly.domain.errors import Unavailable
 from duly.domain.ids import JobId
 from duly.domain.instants import Instant
 from duly.domain.jobs import Entry, NewJob
+from duly.domain.payloads import EMPTY
 from duly.ports.storage import Storage
 
 
@@ -46,7 +47,7 @@ class SlowStorage:
 
 def _job(name: str) -> Entry:
     now = Instant(1)
-    return Entry(JobId(name), NewJob(kind="work"), now, position=1)
+    return Entry(JobId(name), NewJob(kind="work"), EMPTY, now, position=1)
 
 
 async def _started(gathering: Gathering, *names: str) -> list["asyncio.Task[bool]"]:

@@ -3,7 +3,7 @@
 import pytest
 
 from duly import InvalidInput
-from duly.settings import settings_from
+from duly.settings import Settings, settings_from
 
 
 @pytest.mark.req("CON-001")
@@ -20,7 +20,13 @@ def test_a_postgres_address_is_taken_as_it_is() -> None:
     assert settings.lease == 2_000_000
 
 
-@pytest.mark.parametrize("text", ["0", "99", "-5", "30s", "1e4", "١٠٠٠", "86400001"])
+@pytest.mark.parametrize("text", ["0", "99", "-5", "30s", "1e4", "١٠٠٠", "86400001", "9" * 5_000])
 def test_a_lease_that_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="DULY_LEASE_MS"):
         settings_from({"DULY_LEASE_MS": text})
+
+
+def test_a_database_is_shown_without_its_password() -> None:
+    assert Settings(database_url="letters.db").database_shown == "letters.db"
+    url = "postgresql://me:secret@db:5432/work?password=secret"
+    assert Settings(database_url=url).database_shown == "postgresql://db:5432/work"

@@ -48,7 +48,26 @@ def test_a_mistake_is_named_and_ends_with_2(tmp_path: Path, arguments: list[str]
 
     assert said.returncode == 2
     assert said.stderr.startswith(f"duly: {complaint}")
-    assert "Traceback" not in said.stderr
+    assert said.stderr.count("\n") == 1
+    assert said.stdout == ""
+
+
+def test_cron_lists_fires_that_lie_further_apart_than_notes_reach(tmp_path: Path) -> None:
+    said = duly("cron", "0 0 29 2 *", "--tz", "Europe/Berlin", "--count", "40", cwd=tmp_path)
+
+    assert said.returncode == 0, said.stderr
+    assert len(said.stdout.splitlines()) == 41
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "duly", "cron", "* * * * *", "--count", "10000"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        complaint = process.stderr.read()
+
+    assert (process.returncode, complaint) == (0, "")
 
 
 @pytest.mark.req("CON-001")
@@ -73,20 +92,33 @@ def test_dev_runs_a_job_at_every_fire_and_ends_on_ctrl_c(tmp_path: Path) -> None
 
 @pytest.mark.req("DEC-002")
 def test_backup_copies_the_database(tmp_path: Path) -> None:
-    said = duly("backup", "copy.db", cwd=tmp_path)
+    apsw.Connection(str(tmp_path / "letters.db")).execute("CREATE TABLE letters (text)")
+
+    said = duly("backup", "copy.db", cwd=tmp_path, DULY_DATABASE_URL="letters.db")
 
     assert said.returncode == 0, said.stderr
-    pools = apsw.Connection(str(tmp_path / "copy.db")).execute("SELECT count(*) FROM pools").fetchall()
-    assert pools == [(5,)]
+    copy = apsw.Connection(str(tmp_path / "copy.db"))
+    assert copy.execute("SELECT count(*) FROM pools").fetchall() == [(5,)]
+    assert copy.table_exists(None, "letters")
+
+
+@pytest.mark.req("DEC-002", error=True)
+@pytest.mark.parametrize(("url", "code"), [("nowhere.db", 3), ("postgresql://nobody@nowhere.invalid/none", 2)])
+def test_backup_makes_no_database_in_order_to_copy_it(tmp_path: Path, url: str, code: int) -> None:
+    said = duly("backup", "copy.db", cwd=tmp_path, DULY_DATABASE_URL=url)
+
+    assert said.returncode == code
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.req("DEC-002", error=True)
 def test_backup_overwrites_nothing(tmp_path: Path) -> None:
+    apsw.Connection(str(tmp_path / "duly.db")).execute("CREATE TABLE letters (text)")
     (tmp_path / "copy.db").write_text("precious")
 
     said = duly("backup", "copy.db", cwd=tmp_path)
 
-    assert said.returncode != 0
+    assert said.returncode == 4
     assert "copy.db" in said.stderr
     assert (tmp_path / "copy.db").read_text() == "precious"
 

@@ -269,7 +269,7 @@ async def test_the_same_id_put_again_finds_its_job_though_its_pool_is_draining_n
 
 def _job(world: World, asked: Any) -> Entry:
     now = world.clock.now()
-    return Entry(JobId(world.dice.new_id("job")), asked, now, position=int(now))
+    return Entry(JobId(world.dice.new_id("job")), asked, asked.payload, now, position=int(now))
 
 
 async def _put_as_is(world: World, job: Entry) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from duly.bootstrap import Queue
 from duly.domain.errors import Conflict, NotFound
 from duly.domain.ids import JobId, PoolName
-from duly.domain.jobs import COMPLETED, JobAlreadyFinished, JobLocked, UnknownJob, job_from
+from duly.domain.jobs import COMPLETED, Entry, JobAlreadyFinished, JobLocked, UnknownJob
 from duly.domain.retries import NO_RETRY, RetryPolicy
 from duly.domain.sessions import Report, Wanted
 from duly.ports.storage import Transaction
@@ -97,7 +97,8 @@ async def test_a_head_cannot_end_unseen_while_another_job_joins_its_lane(postgre
     (head,) = await hand.claim()
     joined, may_commit = asyncio.Event(), asyncio.Event()
     now = world.clock.now()
-    job = job_from(new("behind", lane="lane"), job_id=JobId(world.dice.new_id("job")), now=now)
+    asked = new("behind", lane="lane")
+    job = Entry(JobId(world.dice.new_id("job")), asked, asked.payload, now, position=int(now))
 
     async def put_slowly(tx: Transaction) -> None:
         await tx.jobs.put([job])

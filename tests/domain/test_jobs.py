@@ -23,6 +23,7 @@ from duly.domain.jobs import (
     NewJob,
     UnknownJob,
 )
+from duly.domain.payloads import EMPTY
 from duly.domain.retries import RetryPolicy
 from duly.domain.sessions import OverCapacity, Session, SessionLost
 
@@ -92,14 +93,14 @@ def test_a_job_is_a_snapshot_of_what_was_asked() -> None:
     new = NewJob(kind="work", params=params, key=JobKey("k"), lane=Lane("l"), priority=3, timeout_ms=9)
     params["n"] = 2
 
-    entry = Entry(JobId("job_7"), new, NOW, position=5)
+    entry = Entry(JobId("job_7"), new, new.payload, NOW, position=5)
 
     assert (new.payload, new.key, new.lane, new.priority, new.timeout_ms) == ('{"n":1}', "k", "l", 3, 9)
     assert (entry.run_at, entry.created_at, entry.is_due) == (NOW, NOW, True)
 
 
 def test_a_job_for_later_is_not_due_when_it_enters() -> None:
-    entry = Entry(JobId("job_7"), NewJob(kind="work", run_at=Instant(NOW + 1)), NOW, position=5)
+    entry = Entry(JobId("job_7"), NewJob(kind="work", run_at=Instant(NOW + 1)), EMPTY, NOW, position=5)
 
     assert (entry.run_at, entry.is_due) == (NOW + 1, False)
 

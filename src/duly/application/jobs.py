@@ -1,13 +1,16 @@
 """What callers do with jobs: put them, look at them, withdraw them, forget old ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from duly.application.gathering import Gathering
 from duly.application.places import Places
+from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import Entry, FinishedJob, Job, NewJob, Put, PutOutcome, UnknownJob
+from duly.domain.payloads import Payload, payload_of
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage, Transaction
@@ -28,7 +31,7 @@ class Jobs:
 
     async def put(self, new: NewJob) -> Put:
         """Durable when it returns. Callers that come while another put commits share the next commit."""
-        (entry,) = self._entries([new])
+        (entry,) = self._entries([(new, new.payload)])
         if not new.resources and await self._gathering.put(entry):
             return Put(entry.id, PutOutcome.CREATED)
         (put,) = await self._put([entry])
@@ -36,7 +39,16 @@ class Jobs:
 
     async def put_many(self, news: Sequence[NewJob]) -> list[Put]:
         """All of them or none, in one transaction, in the order given."""
-        return await self._put(self._entries(news)) if news else []
+        return await self._put(self._entries([(new, new.payload) for new in news])) if news else []
+
+    async def put_alike(self, new: NewJob, params: Iterable[Mapping[str, Any]]) -> list[Put]:
+        """The same job for each of many params, all or none, in one transaction: what they share is checked once."""
+        if new.params is not None or new.key is not None:
+            raise InvalidInput(
+                "params", "each job has its own, and a key would make them one job", fix="leave both out"
+            )
+        payloads = [payload_of(each, field=f"params[{index}]") for index, each in enumerate(params)]
+        return await self._put(self._entries([(new, payload) for payload in payloads])) if payloads else []
 
     async def _put(self, entries: Sequence[Entry]) -> list[Put]:
         async def work(tx: Transaction) -> list[Put]:
@@ -44,10 +56,13 @@ class Jobs:
 
         return await self.storage.transact(work)
 
-    def _entries(self, news: Sequence[NewJob]) -> list[Entry]:
+    def _entries(self, news: Sequence[tuple[NewJob, Payload]]) -> list[Entry]:
         now = self.storage.clock.now()
         first = self._places.take(now, len(news))
-        return [Entry(JobId(self.dice.new_id("job")), new, now, position) for position, new in enumerate(news, first)]
+        return [
+            Entry(JobId(self.dice.new_id("job")), new, payload, now, position)
+            for position, (new, payload) in enumerate(news, first)
+        ]
 
     async def get(self, job_id: JobId) -> Job | FinishedJob:
         async def work(tx: Transaction) -> Job | FinishedJob | None:

@@ -12,7 +12,6 @@ from duly.ports.dice import Dice
 from duly.ports.storage import Storage, Transaction
 
 RESCUE_BATCH = 500
-_MOST_SESSIONS = 10
 
 
 @dataclass(frozen=True, slots=True)

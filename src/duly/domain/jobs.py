@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 from duly.domain.errors import Conflict, InvalidInput, NotFound
 from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, Token
 from duly.domain.instants import Instant
-from duly.domain.payloads import EMPTY, Payload, payload_of
+from duly.domain.payloads import EMPTY, LARGEST_BYTES, Payload, payload_of
 from duly.domain.pools import DEFAULT_POOL
 from duly.domain.retries import DEFAULT_RETRY, RetryPolicy
-from duly.domain.texts import name_of, text_of, whole_number_of
+from duly.domain.texts import name_of, storable_of, text_of, whole_number_of
 
 HIGHEST_PRIORITY = 32_767
 MOST_RESOURCES = 8
+LONGEST_ERROR = 10_000
 
 
 class JobState(StrEnum):
@@ -64,20 +65,26 @@ class NewJob:
     def __post_init__(self) -> None:
         name_of(self.kind, field="kind")
         name_of(self.pool, field="pool")
-        for name, value in (("key", self.key), ("lane", self.lane)):
-            if value is not None:
-                text_of(value, field=name)
+        if self.key is not None:
+            text_of(self.key, field="key")
+        if self.lane is not None:
+            text_of(self.lane, field="lane")
         whole_number_of(self.priority, field="priority", least=-HIGHEST_PRIORITY, most=HIGHEST_PRIORITY)
         if self.run_at is not None:
             whole_number_of(self.run_at, field="run_at", least=0, most=253_402_300_799_000_000)
         if self.timeout_ms is not None:
             whole_number_of(self.timeout_ms, field="timeout_ms", least=1, most=30 * 86_400_000)
-        if self.resources:
+        if not isinstance(self.retry, RetryPolicy):
+            raise InvalidInput("retry", f"is a {type(self.retry).__name__}", fix="use a RetryPolicy")
+        if self.resources != ():
             object.__setattr__(self, "resources", self._checked_resources())
         object.__setattr__(self, "payload", payload_of(self.params, field="params"))
 
     def _checked_resources(self) -> tuple[PoolName, ...]:
         """Sorted, because resources are taken in name order; the pool itself is not an extra one."""
+        if not isinstance(self.resources, (tuple, list, set, frozenset)):
+            kind = type(self.resources).__name__
+            raise InvalidInput("resources", f"is a {kind}, not several names", fix="pass a tuple of pool names")
         names = {PoolName(name_of(name, field="resources")) for name in self.resources} - {self.pool}
         if len(names) > MOST_RESOURCES:
             raise InvalidInput("resources", f"names {len(names)} pools", fix=f"use at most {MOST_RESOURCES}")
@@ -146,6 +153,7 @@ class Entry(NamedTuple):
 
     id: JobId
     new: NewJob
+    payload: Payload
     created_at: Instant
     position: int
 
@@ -186,6 +194,12 @@ class Ending:
             raise InvalidInput(
                 "status", f"{self.status} is no ending", fix="use COMPLETED, FAILED, SKIPPED or CANCELLED"
             )
+        if self.exit_code is not None:
+            whole_number_of(self.exit_code, field="exit_code", least=-(2**31), most=2**31 - 1)
+        if self.error is not None:
+            storable_of(self.error, field="error", longest=LONGEST_ERROR)
+        if self.result is not None:
+            storable_of(self.result, field="result", longest=LARGEST_BYTES)
 
 
 COMPLETED = Ending(status=JobStatus.COMPLETED)

@@ -1,4 +1,4 @@
-"""JSON that users hand in: checked once, stored as canonical text, the same on every database."""
+"""JSON that users hand in: checked once, stored as compact text, the same on every database."""
 
 import json
 import math
@@ -19,16 +19,16 @@ _LONGEST_POINTER = 200
 
 
 def payload_of(value: object, *, field: str) -> Payload:
-    """Canonical text of a JSON object; anything JSON or a database would change or refuse is refused here."""
+    """Compact text of a JSON object; anything JSON or a database would change or refuse is refused here."""
     if value is None:
         return EMPTY
     if not isinstance(value, dict):
-        raise InvalidInput(field, f"is a {type(value).__name__}, not a mapping", fix="pass a dict of named values")
+        raise InvalidInput(field, f"is a {type(value).__name__}, not a dict", fix="pass a dict of named values")
     return json_of(value, field=field)
 
 
 def json_of(value: object, *, field: str) -> Payload:
-    """Canonical text of any JSON value."""
+    """Compact text of any JSON value; names stay in the order given."""
     if not _is_plainly_sound(value):
         for count, (pointer, item) in enumerate(_walk(value, field)):
             # Each value takes a byte or more, and one that is shared is written out each time it is met.

@@ -34,6 +34,11 @@ class Pool:
 
     def __post_init__(self) -> None:
         name_of(self.name, field="pool")
+        try:
+            object.__setattr__(self, "mode", PoolMode(self.mode))
+        except ValueError:
+            modes = ", ".join(PoolMode)
+            raise InvalidInput("mode", f"{str(self.mode)[:40]!r} is no mode", fix=f"use one of {modes}") from None
         whole_number_of(self.slots, field="slots", least=0, most=MOST_SLOTS)
         whole_number_of(self.prefetch, field="prefetch", least=0, most=1_000)
         if self.ageing_ms is not None:

@@ -22,7 +22,7 @@ class RetryPolicy:
         whole_number_of(self.backoff_cap_ms, field="backoff_cap_ms", least=0, most=30 * DAY_MS)
 
     def wait_after(self, attempt: int, *, fraction: float) -> Micros:
-        """The wait before attempt + 1: a random tenth is taken off so that a crowd does not return as a crowd."""
+        """The wait before attempt + 1: less up to a tenth, by chance, so that a crowd returns one by one."""
         doubled = self.backoff_ms << min(attempt - 1, 32)
         wait_ms = min(doubled, self.backoff_cap_ms)
         return Micros(int(wait_ms * 1000 * (1 - fraction / 10)))

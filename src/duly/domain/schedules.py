@@ -116,7 +116,7 @@ def new_schedule(
     if not isinstance(cadence, Cadence):
         raise InvalidInput("cadence", f"is a {type(cadence).__name__}", fix="use cron(…), every(…) or once(…)")
     schedule = Schedule(
-        id=ScheduleId(text_of(schedule_id, field="id")),
+        id=ScheduleId(text_of(schedule_id, field="id", longest=200)),
         owner=Owner(text_of(owner, field="owner")),
         cadence=cadence,
         target=target,

@@ -12,7 +12,6 @@ from duly.domain.payloads import Payload
 from duly.domain.texts import text_of, whole_number_of
 
 LEASE = Micros(30_000_000)
-HEARTBEAT = Micros(10_000_000)
 MOST_EXECUTORS = 10_000
 
 

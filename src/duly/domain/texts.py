@@ -37,6 +37,21 @@ def text_of(value: object, *, field: str, longest: int = 255) -> str:
     return value
 
 
+def storable_of(value: object, *, field: str, longest: int) -> str:
+    """A text of any kind, lines and all, that both databases keep as it is."""
+    if not isinstance(value, str):
+        raise InvalidInput(field, f"{_shown(value)} is not text")
+    if len(value) > longest:
+        raise InvalidInput(field, f"has {len(value)} characters", fix=f"use at most {longest}")
+    if "\0" in value:
+        raise InvalidInput(field, "holds a NUL character", position=value.index("\0"))
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(field, "holds half a surrogate pair", position=error.start) from None
+    return value
+
+
 def whole_number_of(value: object, *, field: str, least: int, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidInput(field, f"{_shown(value)} is not a whole number")

@@ -1,5 +1,6 @@
 """What runs a job: a function of the claimed job, plain or async, and how its result becomes an ending."""
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -11,6 +12,9 @@ from duly.domain.sessions import ClaimedJob
 Handler = Callable[[ClaimedJob], object]
 
 _LONGEST_ERROR = 2_000
+
+# Whatever a handler raises is its run's failure, not the worker's. Only Ctrl-C is not the handler's to raise.
+HANDLER_FAILURES = (Exception, SystemExit, asyncio.CancelledError)
 
 
 class DoNotRetry(Exception):
@@ -32,7 +36,11 @@ def ending_of(value: object) -> Ending:
 
 
 def failure_of(error: BaseException) -> Ending:
-    return failure(f"{type(error).__name__}: {error}", retryable=not isinstance(error, DoNotRetry))
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - it failed even at saying why
+        said = "(it cannot be shown)"
+    return failure(f"{type(error).__name__}: {said}", retryable=not isinstance(error, DoNotRetry))
 
 
 def failure(reason: str, *, retryable: bool = True) -> Ending:
@@ -45,10 +53,10 @@ def enter(handlers: Mapping[str, Handler], job: ClaimedJob) -> Ending | Awaitabl
     """Enters the handler: a plain one has ended when this returns, an async one goes on."""
     handler = handlers.get(job.kind)
     if handler is None:
-        return failure(f"this worker has no handler for {job.kind!r}", retryable=False)
+        return failure(f"this worker has no handler for {job.kind!r}")
     try:
         answer = handler(job)
-    except Exception as error:  # noqa: BLE001 - whatever a handler raises is its run's failure, not the worker's
+    except HANDLER_FAILURES as error:
         return failure_of(error)
     if answer is None:
         return COMPLETED

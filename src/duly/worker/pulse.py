@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from duly.application.sessions import Sessions
@@ -56,6 +57,7 @@ class ThreadPulse:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._heart: Heart | None = None
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
 
     async def start(self, make_heart: MakeHeart) -> None:
         started = asyncio.get_running_loop().create_future()
@@ -71,6 +73,8 @@ class ThreadPulse:
                 self._loop.call_soon_threadsafe(self._heart.hurry)
 
     async def stop(self) -> None:
+        # Said before looking: a thread that is still opening its store sees it afterwards.
+        self._stopping = True
         if self._loop is not None and self._task is not None:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._task.cancel)
@@ -84,16 +88,32 @@ class ThreadPulse:
             try:
                 storage = await self._open_storage()
             except Exception as error:  # noqa: BLE001 - whoever waits for the start is told why there is none
-                worker_loop.call_soon_threadsafe(started.set_exception, error)
+                _schedule(worker_loop, partial(_settle, started, error))
                 return
             self._loop = asyncio.get_running_loop()
             self._heart = make_heart(Sessions(storage, self._dice))
             self._task = asyncio.current_task()
-            worker_loop.call_soon_threadsafe(started.set_result, None)
+            _schedule(worker_loop, partial(_settle, started, None))
             try:
-                await self._heart.run()
+                if not self._stopping:
+                    await self._heart.run()
             finally:
                 await storage.close()
 
         with suppress(asyncio.CancelledError):
             asyncio.run(beat())
+
+
+def _settle(started: "asyncio.Future[None]", error: Exception | None) -> None:
+    """Whoever waited may have been cancelled meanwhile."""
+    if started.done():
+        return
+    if error is None:
+        started.set_result(None)
+    else:
+        started.set_exception(error)
+
+
+def _schedule(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+    with suppress(RuntimeError):  # the worker's loop has ended: nobody waits
+        loop.call_soon_threadsafe(call)

@@ -2,24 +2,26 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from duly.application.jobs import Jobs
+from duly.application.pools import Pools
 from duly.application.sessions import Sessions
 from duly.domain.errors import Unavailable
 from duly.domain.ids import JobId, PoolName, Token
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import Ending
 from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Session, SessionLost, Wanted
-from duly.worker.handlers import Handler, ending_of, enter, failure, failure_of
+from duly.worker.handlers import HANDLER_FAILURES, Handler, ending_of, enter, failure, failure_of
 from duly.worker.heart import Heart
 from duly.worker.pulse import LoopPulse, Pulse
 
 GRACE = Micros(30 * SECOND)
 _LONGEST_REST = Micros(30 * SECOND)
 _RETRY_AFTER = Micros(SECOND // 5)
+_LAST_WORDS = Micros(5 * SECOND)
 _AT_ONCE = Instant(0)
 
 
@@ -37,7 +39,10 @@ class _Life:
 
 
 class Worker:
-    """`pools` says how many jobs of each pool it runs at once; `prefetch` how many more it may hold ready."""
+    """`pools` says how many jobs of each pool it runs at once; `prefetch` how many more it may hold ready.
+
+    Without `prefetch`, the pools' own settings count.
+    """
 
     def __init__(
         self,
@@ -58,6 +63,7 @@ class Worker:
         self._clock = sessions.storage.clock
         self._handlers = handlers
         self._pools = dict(pools)
+        self._given_prefetch = prefetch
         self._prefetch = dict(prefetch or {})
         self._name = name
         self._lease = lease
@@ -111,6 +117,7 @@ class Worker:
             await self._clock.sleep(_RETRY_AFTER)
             return
         life = _Life(session, asyncio.get_running_loop())
+        await self._read_prefetch()
         self._pulse = self._new_pulse()
         try:
             await self._pulse.start(lambda sessions: self._heart(sessions, life))
@@ -123,6 +130,12 @@ class Worker:
         finally:
             await self._pulse.stop()
             await _abandon(life)
+
+    async def _read_prefetch(self) -> None:
+        """What the pools' owners opted in to, unless this worker was told otherwise."""
+        if self._given_prefetch is None:
+            with suppress(Unavailable):
+                self._prefetch = {pool.name: pool.prefetch for pool in await Pools(self._storage).all()}
 
     def _heart(self, sessions: Sessions, life: _Life) -> Heart:
         """Its callbacks may come from a thread, so they only ever schedule."""
@@ -240,10 +253,10 @@ class Worker:
                 ending = ending_of(await entered)
         except TimeoutError as error:
             ending = failure(f"timed out after {job.timeout_ms} ms") if job.timeout_ms else failure_of(error)
-        except asyncio.CancelledError:
-            ending = failure("stopped by its worker")
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is its run's failure, not the worker's
-            ending = failure_of(error)
+        except HANDLER_FAILURES as error:
+            task = asyncio.current_task()
+            stopped = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+            ending = failure("stopped by its worker") if stopped else failure_of(error)
         del life.running[job.id]
         life.reports.append(Report(job, ending))
         self._nudge.set()
@@ -266,9 +279,7 @@ class Worker:
         tasks = [task for _, task in life.running.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=self._grace / SECOND)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _stop(tasks)
         if life.reports:
             await self._exchange(life, [], {})
         with suppress(Unavailable):
@@ -277,10 +288,15 @@ class Worker:
 
 async def _abandon(life: _Life) -> None:
     """Nothing that runs on under a lost session can be recorded, so it is stopped."""
-    tasks = [task for _, task in life.running.values()]
+    await _stop([task for _, task in life.running.values()])
+
+
+async def _stop(tasks: Sequence["asyncio.Task[None]"]) -> None:
+    """A handler that will not stop is left behind: what it still does is void, and must not keep the others."""
     for task in tasks:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    if tasks:
+        await asyncio.wait(tasks, timeout=_LAST_WORDS / SECOND)
 
 
 def _schedule(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from duly.domain.errors import Unavailable
+from duly.domain.errors import InvalidInput, Unavailable
 from duly.storage.postgres.executor import PostgresExecutor
 from tests.adapters.postgres.notes import connected, limits, opened, put, until
 from tests.tcp_proxy import TcpProxy, Where
@@ -291,10 +291,21 @@ def test_a_wrong_url_says_so_and_a_silent_host_is_unavailable(fresh_postgres_url
     async def scenario() -> None:
         with pytest.raises(ValueError, match="url: is not a Postgres URL"):
             await opened("mysql://nobody@nowhere/none").__aenter__()
-        with pytest.raises(Unavailable, match="cannot be reached"):
+        with pytest.raises(Unavailable, match="cannot be reached: Connect call failed"):
             await opened("postgresql://u@127.0.0.1:1/x", limits=limits(patience=0.1)).__aenter__()
         with pytest.raises(Unavailable, match='refused the connection: database "fresh_none" does not exist'):
             await opened(_with_database(fresh_postgres_url, "fresh_none")).__aenter__()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("password", ["pass/word", "pass#word"])
+def test_a_url_that_cannot_be_read_is_refused_without_a_piece_of_its_password(password: str) -> None:
+    async def scenario() -> None:
+        with pytest.raises(InvalidInput, match=r"is not a Postgres URL .*%2F") as refused:
+            await opened(f"postgresql://u:{password}@127.0.0.1:1/x").__aenter__()
+        assert "'pass" not in str(refused.value)
+        assert refused.value.__cause__ is None
 
     asyncio.run(scenario())
 

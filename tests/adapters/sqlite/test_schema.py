@@ -14,6 +14,7 @@ from duly.storage.migrations import (
     pending_migrations,
 )
 from duly.storage.sqlite.database import SqliteDatabase
+from duly.storage.sqlite.storage import SqliteStorage
 from duly.system.clock import SystemClock
 from tests.adapters.sqlite.tally import MIGRATIONS, STATEMENTS, tally_at
 
@@ -126,3 +127,15 @@ def test_memory_is_migrated_too() -> None:
             assert tally._connection.table_exists(None, "entries")
 
     asyncio.run(scenario())
+
+
+@pytest.mark.req("DEC-002", error=True)
+def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    apsw.Connection(str(path)).execute("CREATE TABLE letters (id INTEGER)")
+
+    with pytest.raises(SchemaMismatch, match=r"theirs\.db: holds the table 'letters' of another program"):
+        asyncio.run(SqliteStorage.open(path))
+
+    tables = apsw.Connection(str(path)).execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    assert tables == [("letters",)]

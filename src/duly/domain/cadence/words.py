@@ -4,10 +4,12 @@ import re
 
 from cronsim.explain import explain
 
+from duly.domain.cadence.instants import DAY
+
 _ORDINAL = re.compile(r"\b(\d*)(1|2|3)th\b")
 _ENDINGS = {"1": "st", "2": "nd", "3": "rd"}
-_UNITS = ((604_800, "week"), (DAY_SECONDS := 86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
-_LETTERS = ((DAY_SECONDS, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+_UNITS = ((7 * DAY, "week"), (DAY, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+_LETTERS = ((DAY, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
 def cron_in_words(text: str, zone: str) -> str:

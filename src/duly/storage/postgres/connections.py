@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import asyncpg
 
-from duly.domain.errors import Unavailable
+from duly.domain.errors import InvalidInput, Unavailable
 from duly.domain.instants import SECOND, Micros
 from duly.storage.postgres.errors import DRIVER_ERRORS, Phase, translated, translated_at_connect
 from duly.storage.postgres.limits import Limits
@@ -72,7 +72,7 @@ async def connect(url: str, limits: Limits, *, pooled: bool = False) -> asyncpg.
         meant = translated_at_connect(error)
         if meant is error:
             raise
-        raise meant from error
+        raise meant from (None if isinstance(meant, InvalidInput) else error)
 
 
 class Connections:

@@ -36,6 +36,9 @@ def translated(error: BaseException, phase: Phase, *, closed: bool) -> BaseExcep
             return RuntimeError("work that was given to read() tried to write")
         case asyncpg.DataError() if isinstance(error.__cause__, UnicodeEncodeError):
             return InvalidInput("text", "is not valid Unicode", fix="remove lone surrogates")
+        case asyncpg.DataError() if error.__cause__ is not None:
+            # The driver could not encode it; what it says quotes the value, which is not ours to repeat.
+            return InvalidInput("value", "is of a type or size that the database cannot store")
         case asyncpg.UniqueViolationError() if error.constraint_name in _SETTLED_BY_RERUN:
             return Interrupted(_said(error), connection_lost=False)
         case asyncpg.IntegrityConstraintViolationError():
@@ -62,7 +65,8 @@ def translated_at_connect(error: BaseException) -> BaseException:
     """Nothing was sent yet, so nothing is unknown; a wrong password does not get better by trying again."""
     match error:
         case ValueError():
-            return InvalidInput("url", f"is not a Postgres URL: {error}", fix="postgresql://user@host:5432/name")
+            # What the driver says quotes the URL, and with it pieces of a password.
+            return InvalidInput("url", "is not a Postgres URL", fix=_URL)
         case asyncpg.PostgresConnectionError() | OSError() | asyncio.IncompleteReadError():
             return Interrupted(f"the database cannot be reached: {_said(error)}", connection_lost=True)
         case asyncpg.PostgresError() if error.sqlstate in _TAKES_NO_CONNECTIONS:
@@ -73,6 +77,8 @@ def translated_at_connect(error: BaseException) -> BaseException:
             return Unavailable(f"the database refused the connection: {_said(error)}")
     return error
 
+
+_URL = "write postgresql://user:password@host:5432/name, and / # @ : in a password as %2F %23 %40 %3A"
 
 # Two that joined a lane whose head had just gone both made theirs its head: whoever lost looks again.
 _SETTLED_BY_RERUN = {"jobs_one_head_per_lane"}
@@ -140,4 +146,6 @@ def _violated(error: asyncpg.IntegrityConstraintViolationError) -> ConstraintVio
 
 def _said(error: BaseException) -> str:
     """The message without its DETAIL, which quotes rows."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return str(error.args[0]) if error.args and error.args[0] else type(error).__name__

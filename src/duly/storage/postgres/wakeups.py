@@ -65,7 +65,6 @@ class PostgresWakeups:
         self._connection: asyncpg.Connection | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._closed = False
-        self.sent = 0
 
     async def start(self) -> None:
         """Listens from here on; without it the first `announce` or `listen` does so in the background."""
@@ -160,7 +159,6 @@ class PostgresWakeups:
         except BaseException:
             self._unsent |= topics
             raise
-        self.sent += 1
 
     def _heard(self, connection: asyncpg.Connection, sender: int, _channel: str, payload: str) -> None:
         # All we announce goes through this one connection, and listeners here were told directly.

@@ -47,7 +47,7 @@ def entry_row(entry: Entry, state: JobState) -> Row:
     return (
         entry.id,
         new.kind,
-        new.payload,
+        entry.payload,
         new.key,
         new.lane,
         new.pool,

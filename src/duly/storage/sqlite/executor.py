@@ -7,6 +7,7 @@ from typing import Any
 
 import apsw
 
+from duly.domain.errors import InvalidInput
 from duly.storage.executor import Row
 from duly.storage.sqlite.faults import translated
 from duly.storage.statements import Statement
@@ -37,6 +38,8 @@ class SqliteExecutor:
             return self._connection.execute(statement.sql, statement.bind(parameters)).fetchall()
         except apsw.Error as error:
             raise self._failed(error) from error
+        except (UnicodeEncodeError, OverflowError, TypeError) as error:
+            raise InvalidInput(name, f"a value cannot be stored: {error}") from error
 
     async def each(self, name: str, rows: Sequence[Row], /, **constants: Any) -> Sequence[Row]:
         if self.closed or self.failure is not None:
@@ -46,6 +49,8 @@ class SqliteExecutor:
             return self._connection.executemany(statement.sql, _bindings(statement, rows, constants)).fetchall()
         except apsw.Error as error:
             raise self._failed(error) from error
+        except (UnicodeEncodeError, OverflowError, TypeError) as error:
+            raise InvalidInput(name, f"a value cannot be stored: {error}") from error
 
     def wake(self, topic: str) -> None:
         self.topics.add(topic)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import apsw
 
 from duly.ports.clock import Clock
-from duly.storage.migrations import Applied, Migration, pending_migrations
+from duly.storage.migrations import Applied, Migration, SchemaMismatch, pending_migrations
 from duly.storage.sqlite.faults import translated
 
 _TABLE = """
@@ -22,8 +22,11 @@ def migrate(connection: apsw.Connection, known: Sequence[Migration], *, path: st
     done.
     """
     try:
-        if not pending_migrations(known, _applied(connection)):
+        applied = _applied(connection)
+        if not pending_migrations(known, applied):
             return
+        if not applied:
+            _refuse_foreign_tables(connection, path)
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute(_TABLE)
@@ -35,6 +38,13 @@ def migrate(connection: apsw.Connection, known: Sequence[Migration], *, path: st
                 connection.execute("ROLLBACK")
     except apsw.Error as error:
         raise translated(error, path) from error
+
+
+def _refuse_foreign_tables(connection: apsw.Connection, path: str) -> None:
+    """A file without our history but with tables is somebody's, and not to be written to."""
+    tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    for (name,) in connection.execute(tables):
+        raise SchemaMismatch(f"{path}: holds the table {name!r} of another program; choose another file")
 
 
 def _applied(connection: apsw.Connection) -> list[Applied]:

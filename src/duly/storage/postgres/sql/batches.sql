@@ -40,6 +40,40 @@ ORDER BY new.lane, new.position
 ON CONFLICT DO NOTHING
 RETURNING id
 
+-- name: insert_free_jobs
+-- columns: id kind payload pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain
+-- repeats: kind pool priority run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms
+-- As `insert_jobs`, for a crowd of new jobs without keys and lanes: nothing can be in their way but their pool.
+-- Answers how many were added.
+WITH open_pools AS MATERIALIZED (
+  SELECT name, ageing_ms FROM pools WHERE name = ANY(:pool::text[]) AND mode <> 'draining'
+), added AS (
+INSERT INTO jobs (id, kind, payload, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
+                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
+SELECT new.id, new.kind, new.payload, new.pool, new.resources, new.priority,
+       CASE WHEN p.ageing_ms IS NULL THEN -new.priority ELSE new.position - new.priority * p.ageing_ms * 1000 END,
+       new.position, new.run_at, new.created_at, new.state, new.attempt, new.max_attempts, new.backoff_ms,
+       new.backoff_cap_ms, new.timeout_ms, new.chain
+FROM (
+  SELECT id, payload, resources, position, timeout_ms, chain,
+         COALESCE(kind, (:kind::text[])[1]) AS kind, COALESCE(pool, (:pool::text[])[1]) AS pool,
+         COALESCE(priority, (:priority::bigint[])[1]) AS priority, COALESCE(run_at, (:run_at::bigint[])[1]) AS run_at,
+         COALESCE(created_at, (:created_at::bigint[])[1]) AS created_at, COALESCE(state, (:state::text[])[1]) AS state,
+         COALESCE(attempt, (:attempt::bigint[])[1]) AS attempt,
+         COALESCE(max_attempts, (:max_attempts::bigint[])[1]) AS max_attempts,
+         COALESCE(backoff_ms, (:backoff_ms::bigint[])[1]) AS backoff_ms,
+         COALESCE(backoff_cap_ms, (:backoff_cap_ms::bigint[])[1]) AS backoff_cap_ms
+  FROM unnest(:id::text[], :kind::text[], :payload::text[], :pool::text[], :resources::text[], :priority::bigint[],
+              :position::bigint[], :run_at::bigint[], :created_at::bigint[], :state::text[], :attempt::bigint[],
+              :max_attempts::bigint[], :backoff_ms::bigint[], :backoff_cap_ms::bigint[], :timeout_ms::bigint[],
+              :chain::text[])
+       AS given(id, kind, payload, pool, resources, priority, position, run_at, created_at, state, attempt,
+                max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)) AS new
+JOIN open_pools p ON p.name = new.pool
+RETURNING 1
+)
+SELECT count(*) FROM added
+
 -- name: finish
 -- columns: id token status error exit_code result
 -- repeats: token status

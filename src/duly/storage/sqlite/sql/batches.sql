@@ -15,6 +15,18 @@ WHERE name = :pool AND (mode <> 'draining' OR :retry_of IS NOT NULL)
 ON CONFLICT DO NOTHING
 RETURNING id
 
+-- name: insert_free_jobs
+-- columns: id kind payload pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain
+-- As `insert_jobs`, for a crowd of new jobs without keys and lanes: nothing can be in their way but their pool.
+-- Answers one for each that was added.
+INSERT INTO jobs (id, kind, payload, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
+                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
+SELECT :id, :kind, :payload, :pool, :resources, :priority,
+       CASE WHEN ageing_ms IS NULL THEN -:priority ELSE :position - :priority * ageing_ms * 1000 END,
+       :position, :run_at, :created_at, :state, :attempt, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :chain
+FROM pools WHERE name = :pool AND mode <> 'draining'
+RETURNING 1
+
 -- name: record_finished
 -- columns: id token status error exit_code result
 -- A run that was asked to stop ends as cancelled, whatever its failure was called.
