@@ -38,7 +38,7 @@ class SqlJobs:
         self._lanes = Lanes(executor)
 
     async def put_if_free(self, entries: Sequence[Entry]) -> set[str]:
-        return await self._insert(entries, JobState.READY)
+        return await self._insert(entries, JobState.READY, crowd=1)
 
     async def put(self, entries: Sequence[Entry]) -> list[Put]:
         await self._check_resources(entries)
@@ -53,10 +53,10 @@ class SqlJobs:
             rest = await self._put_in_the_way(rest, puts)
         raise Unavailable(f"job {rest[0].id} keeps meeting others under its key; try again")
 
-    async def _insert(self, entries: Sequence[Entry], in_lane: JobState) -> set[str]:
+    async def _insert(self, entries: Sequence[Entry], in_lane: JobState, *, crowd: int = _CROWD) -> set[str]:
         """Adds those that nothing stands in the way of; a due job that has a lane enters it as `in_lane`."""
         rows = [entry_row(entry, _entry_state(entry, in_lane)) for entry in entries]
-        if len(rows) >= _CROWD and not self._x.rerun and all(map(_is_free, entries)):
+        if len(rows) >= crowd and not self._x.rerun and all(map(_is_free, entries)):
             added = await self._insert_free(rows)
         else:
             added = {row[0] for row in await self._x.each("insert_jobs", rows)}
