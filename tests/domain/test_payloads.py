@@ -93,6 +93,24 @@ def test_a_small_value_that_would_write_out_endlessly_is_refused_in_time() -> No
         json_of(doubled, field="result")
 
 
+def test_params_of_few_lists_that_share_each_other_are_refused_in_time() -> None:
+    """41 lists that hold a thousand times the one below: what is still to be looked at must not pile up either."""
+    shared: list[Any] = []
+    for _ in range(40):
+        shared = [shared] * 1_000
+
+    with pytest.raises(InvalidInput, match="bytes as JSON"):
+        payload_of({"a": shared}, field="params")
+
+
+def test_as_many_values_as_fit_are_kept() -> None:
+    as_many = (LARGEST_BYTES - 1) // 2
+
+    assert len(json_of([0] * as_many, field="result")) <= LARGEST_BYTES
+    with pytest.raises(InvalidInput, match="bytes as JSON"):
+        json_of([0] * (as_many + 1), field="result")
+
+
 def test_size_is_counted_in_bytes() -> None:
     room = LARGEST_BYTES - len('{"a":""}')
 

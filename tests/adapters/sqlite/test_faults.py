@@ -220,6 +220,30 @@ def test_a_damaged_database_is_called_damaged(tmp_path: Path) -> None:
         asyncio.run(use())
 
 
+@pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
+def test_a_file_that_was_deleted_or_replaced_acknowledges_nothing(tmp_path: Path, *, replaced: bool) -> None:
+    path = tmp_path / "t.db"
+
+    async def scenario() -> None:
+        async with tally_at(path) as tally:
+            await tally.transact(adding("before"))
+            path.rename(tmp_path / "moved.db")
+            if replaced:
+                shutil.copy(tmp_path / "moved.db", path)
+            outcomes = await asyncio.gather(
+                tally.transact(adding("a")), tally.transact(adding("b")), return_exceptions=True
+            )
+            assert kinds(outcomes) == ["Unavailable"] * 2
+            assert all("t.db: the file was deleted or replaced; put it back" in str(each) for each in outcomes)
+
+            (tmp_path / "moved.db").rename(path)
+
+            await tally.transact(adding("after"))
+            assert list(await entries(tally)) == ["after", "before"]
+
+    asyncio.run(scenario())
+
+
 def test_a_closed_storage_says_so_and_closing_twice_is_fine(tmp_path: Path) -> None:
     async def scenario() -> None:
         for path in (tmp_path / "t.db", ":memory:"):

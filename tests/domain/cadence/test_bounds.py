@@ -1,6 +1,6 @@
 """Fires between two instants, both of which count."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 
 import pytest
@@ -72,3 +72,19 @@ def test_bounds_that_bound_nothing_are_refused(bounds: dict[str, datetime], fiel
         DAILY.within(**bounds)
 
     assert refused.value.field == field
+
+
+@pytest.mark.req("CRON-02")
+@pytest.mark.parametrize(
+    ("tz", "first"),
+    [
+        ("UTC", datetime(1, 1, 1, tzinfo=UTC)),
+        ("Etc/GMT-14", datetime(1, 1, 1, tzinfo=UTC)),
+        ("Etc/GMT+12", datetime(1, 1, 1, tzinfo=UTC)),
+        ("Europe/Berlin", datetime(1, 1, 1, 0, 0, 32, tzinfo=UTC)),  # the sun's time: 53 min 28 s
+    ],
+)
+def test_after_an_instant_before_the_year_1_comes_the_first_fire_that_can_be_named(tz: str, first: datetime) -> None:
+    before = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+
+    assert cron("* * * * *", tz).next_after(before) == first
