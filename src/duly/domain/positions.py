@@ -1,8 +1,5 @@
 """Places between neighbours: integers with gaps, renumbered a few at a time when a gap runs out."""
 
-import itertools
-from collections.abc import Sequence
-
 GAP = 1_000_000
 
 
@@ -24,7 +21,3 @@ def spread(count: int, *, lower: int | None, upper: int) -> list[int] | None:
         lower = upper - GAP * (count + 1)
     step = (upper - lower) // (count + 1)
     return None if step < 1 else [lower + step * place for place in range(1, count + 1)]
-
-
-def rising(positions: Sequence[int]) -> bool:
-    return all(a < b for a, b in itertools.pairwise(positions))

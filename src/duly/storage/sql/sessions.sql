@@ -19,9 +19,6 @@ SELECT id FROM sessions WHERE id = :id {lock:key share}
 -- name: close_session
 DELETE FROM sessions WHERE id = :id
 
--- name: all_sessions
-SELECT id, name, capacity, busy, seen_at FROM sessions ORDER BY started_at, id
-
 -- name: expired_sessions
 -- Leases that ran out, or that a clock of another boot wrote.
 SELECT id FROM sessions WHERE era <> :era OR expires_at <= :lease_now
