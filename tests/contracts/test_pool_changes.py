@@ -142,7 +142,7 @@ async def test_a_ticket_and_a_claim_of_one_session_do_not_deadlock(postgres_worl
     hand = await world.hand()
     job_id = await world.put()
 
-    with stop_before("hold_session") as point:
+    with stop_after("lock_pool") as point:
         asking = asyncio.create_task(other.tickets.request(WIDE, session=hand.session, wait=Micros(1_000)))
         await point.reached.wait()
         claiming = asyncio.create_task(hand.claim())

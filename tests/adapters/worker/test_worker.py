@@ -4,6 +4,8 @@ Where a hint must come in time, the lease is so long that no heartbeat can make 
 """
 
 import asyncio
+import fcntl
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -163,6 +165,33 @@ def test_one_failed_look_for_changes_does_not_end_the_listening(
             await queue.jobs.put(NewJob(kind="work", pool=POOL))
 
             await ran.wait()
+
+    asyncio.run(scenario())
+
+
+def test_a_run_stops_when_its_lease_may_have_run_out_although_the_store_hangs(tmp_path: Path) -> None:
+    """As under a process that was frozen while it held the file."""
+
+    async def scenario() -> None:
+        entered, stopped = asyncio.Event(), asyncio.Event()
+
+        async def endless(_: ClaimedJob) -> None:
+            entered.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+
+        async with _working(tmp_path, {"endless": endless}, lease_ms=SHORT_LEASE_MS) as queue:
+            await queue.jobs.put(NewJob(kind="endless", pool=POOL, retry=NO_RETRY))
+            await entered.wait()
+
+            lock = os.open(tmp_path / "t.db-lock", os.O_RDWR)
+            try:
+                await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
+                await stopped.wait()
+            finally:
+                os.close(lock)
 
     asyncio.run(scenario())
 

@@ -81,10 +81,10 @@ def test_bounds_that_bound_nothing_are_refused(bounds: dict[str, datetime], fiel
         ("UTC", datetime(1, 1, 1, tzinfo=UTC)),
         ("Etc/GMT-14", datetime(1, 1, 1, tzinfo=UTC)),
         ("Etc/GMT+12", datetime(1, 1, 1, tzinfo=UTC)),
-        ("Europe/Berlin", datetime(1, 1, 1, 0, 0, 32, tzinfo=UTC)),  # the sun's time: 53 min 28 s
     ],
 )
 def test_after_an_instant_before_the_year_1_comes_the_first_fire_that_can_be_named(tz: str, first: datetime) -> None:
-    before = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+    before = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23, minutes=59)))
 
-    assert cron("* * * * *", tz).next_after(before) == first
+    # Twice: what the first search has found out about the zone serves the second.
+    assert [cron("* * * * *", tz).next_after(before) for _ in range(2)] == [first, first]

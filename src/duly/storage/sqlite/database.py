@@ -91,11 +91,13 @@ class SqliteDatabase(Generic[Tx]):
             return
         self._closed = True
         self._reading.close()
-        if self._inline:
-            self._writer.close()
-        else:
-            await asyncio.to_thread(self._writer.close)
-        self.wakeups.close()
+        try:
+            if self._inline:
+                self._writer.close()
+            else:
+                await asyncio.to_thread(self._writer.close)
+        finally:  # whoever is cancelled while the writer waits for another process still lets go of the sockets
+            self.wakeups.close()
 
     def _lock(self) -> Lock:
         if self.path == MEMORY:
