@@ -81,6 +81,7 @@ def test_bounds_that_bound_nothing_are_refused(bounds: dict[str, datetime], fiel
         ("UTC", datetime(1, 1, 1, tzinfo=UTC)),
         ("Etc/GMT-14", datetime(1, 1, 1, tzinfo=UTC)),
         ("Etc/GMT+12", datetime(1, 1, 1, tzinfo=UTC)),
+        ("Europe/Berlin", datetime(1, 1, 1, 0, 0, 32, tzinfo=UTC)),
     ],
 )
 def test_after_an_instant_before_the_year_1_comes_the_first_fire_that_can_be_named(tz: str, first: datetime) -> None:

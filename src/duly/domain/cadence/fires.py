@@ -35,11 +35,11 @@ class Fires:
 
     def next_second(self, after: int) -> int | None:
         """The first fire later than `after`."""
+        if after < FIRST_SECOND:  # an aware datetime of the year 1 may lie before it in UTC
+            after = FIRST_SECOND - 1
         span = self._span  # read once: another thread may be looking elsewhere
         start, end, offset, _, floor = span
         if not start <= after < end:
-            if after < FIRST_SECOND:
-                after = FIRST_SECOND - 1
             self._span = span = self.zone.span_at(min(after, LAST_SECOND))
             start, end, offset, _, floor = span
         # The span is the one that holds `after`: a gap ending a second later still has its fire to make up.
