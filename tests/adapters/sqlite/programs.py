@@ -97,10 +97,13 @@ async def hold_lock_in_orphan(path: str) -> None:
     """Dies while it holds the write lock, leaving a forked child alive."""
     async with tally_at(path) as tally:
         tally._writer._lock.acquire()
+        born_read, born = os.pipe()
         child = os.fork()
         if child == 0:
+            os.write(born, b"!")  # what Python does after a fork is done by now
             sys.stdin.readline()
             os._exit(0)
+        os.read(born_read, 1)
         say("orphan")
         os.kill(os.getpid(), 9)
 
