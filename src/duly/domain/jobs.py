@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from duly.domain.errors import Conflict, InvalidInput, NotFound
-from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, Token
+from duly.domain.ids import JobId, JobKey, Lane, PoolName, RunId, SessionId, Token
 from duly.domain.instants import Instant
 from duly.domain.payloads import EMPTY, LARGEST_BYTES, Payload, payload_of
 from duly.domain.pools import DEFAULT_POOL
@@ -156,6 +156,7 @@ class Entry(NamedTuple):
     payload: Payload
     created_at: Instant
     position: int
+    ledger_run: RunId | None = None
 
     @property
     def run_at(self) -> Instant:

@@ -62,7 +62,7 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrears:
+class ToCatchUp:
     """Missed slots from `first` through `last` that are to be caught up, `count` of them."""
 
     first: int
@@ -74,7 +74,7 @@ class Arrears:
 class Plan:
     openings: list[Opening] = field(default_factory=list)
     gaps: list[Missed] = field(default_factory=list)
-    arrears: list[Arrears] = field(default_factory=list)
+    arrears: list[ToCatchUp] = field(default_factory=list)
     withdraw: list[str] = field(default_factory=list)
     stop: list[str] = field(default_factory=list)
     opened_through: int
@@ -107,7 +107,7 @@ class _Deciding:
         self._schedule = schedule
         self._in_flight = in_flight
         self._run_ids = run_ids
-        self._missed: Arrears | None = None
+        self._missed: ToCatchUp | None = None
 
     @property
     def is_full(self) -> bool:
@@ -115,9 +115,9 @@ class _Deciding:
 
     def miss(self, slot: int) -> None:
         if self._missed is None:
-            self._missed = Arrears(slot, slot, 1)
+            self._missed = ToCatchUp(slot, slot, 1)
         else:
-            self._missed = Arrears(self._missed.first, slot, self._missed.count + 1)
+            self._missed = ToCatchUp(self._missed.first, slot, self._missed.count + 1)
 
     def settle_missed(self) -> None:
         """Missed slots in a row, before the next that was not missed."""

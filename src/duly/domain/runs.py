@@ -5,7 +5,10 @@ from enum import StrEnum
 
 from duly.domain.errors import NotFound
 from duly.domain.ids import JobId, Owner, RunId, ScheduleId
-from duly.domain.instants import Instant
+from duly.domain.instants import Instant, Micros
+
+
+NO_PAUSE = Micros(0)
 
 
 class RunKind(StrEnum):
@@ -46,20 +49,21 @@ class GapReason(StrEnum):
     OUTAGE = "outage"  # nobody kept time, and the schedule does not catch up
     CATCH_UP_CAP = "catch_up_cap"  # more were missed than may be caught up
     SUPERSEDED = "superseded"  # a newer missed slot stands for them
-    PAUSED = "paused"
-    PRUNED = "pruned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A ledger row. `scheduled_for` is the slot, in whole seconds; a row of a slot is unique by it."""
+    """A ledger row. `scheduled_for` is the slot, in whole seconds; a planned slot has exactly one row, and no `own_key`.
+
+    Manual and backfill runs may share a slot; each is unique by the key it was given.
+    """
 
     id: RunId
     schedule_id: ScheduleId
     owner: Owner
     revision: int
-    kind: RunKind
-    key: str
+    kind: RunKind = RunKind.SLOT
+    own_key: str = ""
     scheduled_for: Instant
     fire_at: Instant
     opened_at: Instant
@@ -69,6 +73,7 @@ class Run:
     job_id: JobId | None = None
     run_id: str | None = None
     trace_id: str | None = None
+    attempt_count: int = 0
     started_at: Instant | None = None
     completed_at: Instant | None = None
     error_message: str | None = None
@@ -85,6 +90,23 @@ class Gap:
     count: int
     recorded_at: Instant
     revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrears:
+    """Missed slots that are being caught up: `count` of them from `next` through `last`, the next one at `due_at`.
+
+    `every` is the pause between two of them, nothing unless they are spread.
+    """
+
+    schedule_id: ScheduleId
+    revision: int
+    first: Instant
+    next: Instant
+    last: Instant
+    count: int
+    due_at: Instant
+    every: Micros = NO_PAUSE
 
 
 class UnknownRun(NotFound):

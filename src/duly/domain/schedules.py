@@ -74,6 +74,7 @@ class Schedule:
     opened_through: int
     next_slot: int | None = None
     fire_at: Instant | None = None
+    last_run_at: Instant | None = None
     created_at: Instant
     updated_at: Instant
 

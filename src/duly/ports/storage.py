@@ -5,8 +5,10 @@ from typing import Protocol, TypeVar
 
 from duly.ports.clock import Clock
 from duly.ports.jobs import JobStore
+from duly.ports.ledger import LedgerStore
 from duly.ports.order import OrderStore
 from duly.ports.pools import PoolStore
+from duly.ports.schedules import ScheduleStore
 from duly.ports.sessions import SessionStore
 from duly.ports.tickets import TicketStore
 from duly.ports.wakeups import Wakeups
@@ -20,9 +22,13 @@ class Transaction(Protocol):
     @property
     def jobs(self) -> JobStore: ...
     @property
+    def ledger(self) -> LedgerStore: ...
+    @property
     def order(self) -> OrderStore: ...
     @property
     def pools(self) -> PoolStore: ...
+    @property
+    def schedules(self) -> ScheduleStore: ...
     @property
     def sessions(self) -> SessionStore: ...
     @property
