@@ -1,0 +1,44 @@
+"""What coverage proves: when nobody kept time, and until when somebody did."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from duly.domain.coverage import Outage, Span, outages_between
+from duly.domain.instants import SECOND, Instant, Micros
+
+GRACE = Micros(60 * SECOND)
+"""How late a slot may be opened by a timekeeper that is alive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timekeeping:
+    """`alive_at` is the last sign of life. What fired before `settled_before` was due for longer than the grace while a
+    timekeeper was alive.
+    """
+
+    outages: Sequence[Outage]
+    alive_at: Instant | None
+    settled_before: Instant | None
+
+    @classmethod
+    def from_spans(cls, spans: Sequence[Span], *, grace: Micros = GRACE) -> "Timekeeping":
+        """The spans of coverage, in order."""
+        settled = [Instant(span.end - grace) for span in spans if span.end - span.start > grace]
+        return cls(
+            outages=outages_between(spans),
+            alive_at=max((span.end for span in spans), default=None),
+            settled_before=max(settled, default=None),
+        )
+
+    def is_settled(self, fires_at: Instant) -> bool:
+        return self.settled_before is not None and fires_at < self.settled_before
+
+    def outage_at(self, instant: Instant) -> Outage | None:
+        """The outage that an instant lies in; they are in order and apart."""
+        at = bisect_left(self.outages, instant, key=lambda outage: outage.end)
+        while at < len(self.outages) and self.outages[at].start < instant:
+            if self.outages[at].holds(instant):
+                return self.outages[at]
+            at += 1
+        return None
