@@ -6,7 +6,20 @@ import asyncpg
 
 from duly.storage.postgres.storage import PostgresStorage
 
-_TABLES = ("jobs", "finished_jobs", "tickets", "sessions", "pools")
+_TABLES = (
+    "jobs",
+    "finished_jobs",
+    "tickets",
+    "sessions",
+    "pools",
+    "revocations",
+    "coverage",
+    "schedule_arrears",
+    "schedule_gaps",
+    "schedule_runs",
+    "schedule_revisions",
+    "schedules",
+)
 
 
 class SharedPostgres:

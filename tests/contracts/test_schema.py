@@ -37,7 +37,7 @@ def _sqlite_columns(connection: apsw.Connection) -> Columns:
     return {
         table: [
             (name, _TYPES.get(kind, kind), not required)
-            for _, name, kind, required, *_ in connection.execute(f"PRAGMA table_info({table})")
+            for _, name, kind, required, *_ in connection.execute(f"PRAGMA table_xinfo({table})")
         ]
         for table in tables
     }

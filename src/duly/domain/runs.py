@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from duly.domain.cadence import Cadence
 from duly.domain.errors import NotFound
 from duly.domain.ids import JobId, Owner, RunId, ScheduleId
-from duly.domain.instants import Instant, Micros
-
+from duly.domain.instants import SECOND, Instant, Micros
 
 NO_PAUSE = Micros(0)
 
@@ -53,7 +53,7 @@ class GapReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A ledger row. `scheduled_for` is the slot, in whole seconds; a planned slot has exactly one row, and no `own_key`.
+    """A ledger row. `scheduled_for` is the slot, in whole seconds; a planned slot has one row, and no `own_key`.
 
     Manual and backfill runs may share a slot; each is unique by the key it was given.
     """
@@ -90,6 +90,12 @@ class Gap:
     count: int
     recorded_at: Instant
     revision: int
+
+    def continues(self, earlier: "Gap", cadence: Cadence) -> bool:
+        """Whether both have one reason and no planned slot lies between them."""
+        if (self.reason, self.revision) != (earlier.reason, earlier.revision):
+            return False
+        return cadence.next_second(earlier.last // SECOND) == self.first // SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

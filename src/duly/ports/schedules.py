@@ -29,7 +29,8 @@ class ScheduleStore(Protocol):
     async def due(self, now: Instant, most: int) -> list[Schedule]:
         """Schedules whose next slot fires by now, the earliest first, kept from others until commit.
 
-        One that someone else has locked is passed over.
+        One that someone else has locked is passed over. One whose cron expression or zone can no longer be read has an
+        `UnreadableCron`, which raises when it is asked for a slot: judge each schedule by itself.
         """
 
     async def advance(self, schedules: Sequence[Schedule]) -> None:

@@ -6,6 +6,7 @@ from duly.domain.cadence.cron import Cron, cron
 from duly.domain.cadence.interval import Interval, InvalidInterval, every
 from duly.domain.cadence.notes import Note, NoteKind
 from duly.domain.cadence.once import Once, once
+from duly.domain.cadence.unreadable import UnreadableCron
 from duly.domain.cadence.wall import TZ_VERSION, InvalidZone, zone_names
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Note",
     "NoteKind",
     "Once",
+    "UnreadableCron",
     "cron",
     "every",
     "once",

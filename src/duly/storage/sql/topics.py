@@ -3,6 +3,7 @@
 DUE = "due"
 CANCEL = "cancel"
 TICKET = "ticket"
+SCHEDULES = "schedules"
 
 
 def pool_topic(name: str) -> str:

@@ -10,7 +10,7 @@ CREATE TABLE schedules (
   owner_user_id  text COLLATE "C" NOT NULL,
   state          text    NOT NULL CHECK (state IN ('active', 'paused', 'broken', 'deleted')),
   state_reason   text,
-  enabled        boolean GENERATED ALWAYS AS (state = 'active') STORED,
+  enabled        bigint  GENERATED ALWAYS AS (CASE WHEN state = 'active' THEN 1 ELSE 0 END) STORED,
   revision       bigint  NOT NULL CHECK (revision >= 1),
   opened_through bigint  NOT NULL,
   next_run_at    bigint ,
@@ -102,6 +102,8 @@ CREATE TABLE schedule_runs (
 );
 
 CREATE UNIQUE INDEX schedule_runs_one_per_slot ON schedule_runs (schedule_id, scheduled_for, own_key);
+CREATE UNIQUE INDEX schedule_runs_one_per_manual_key ON schedule_runs (schedule_id, own_key) WHERE kind = 'manual';
+CREATE INDEX schedule_runs_by_key ON schedule_runs (schedule_id, own_key) WHERE own_key <> '';
 CREATE INDEX schedule_runs_in_flight ON schedule_runs (schedule_id) WHERE status IN ('pending', 'running');
 
 -- Planned slots without rows, and why.

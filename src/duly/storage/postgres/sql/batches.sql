@@ -269,3 +269,77 @@ WHERE head.lane = ANY(:lane::text[]) AND head.state IN ('ready', 'parked') AND E
 -- columns: id position
 UPDATE jobs SET position = r.position FROM unnest(:id::text[], :position::bigint[]) AS r(id, position)
 WHERE jobs.id = r.id
+
+-- name: advance_schedules
+-- columns: id opened_through next_run_at fire_at last_run_at
+-- Forwards only.
+UPDATE schedules SET opened_through = r.opened_through, next_run_at = r.next_run_at, fire_at = r.fire_at,
+  last_run_at = r.last_run_at
+FROM unnest(:id::text[], :opened_through::bigint[], :next_run_at::bigint[], :fire_at::bigint[], :last_run_at::bigint[])
+     AS r(id, opened_through, next_run_at, fire_at, last_run_at)
+WHERE schedules.id = r.id AND schedules.opened_through <= r.opened_through
+
+-- name: insert_runs
+-- columns: id schedule_id owner_user_id revision kind own_key scheduled_for fire_at opened_at status reason detail job_id run_id trace_id attempt_count started_at completed_at error_message
+-- Adds a row unless its id, its slot or its key is taken; answers what was added. In order, so that two who add the same
+-- rows wait for each other at one place only.
+INSERT INTO schedule_runs ({run_columns})
+SELECT * FROM unnest(
+  :id::text[], :schedule_id::text[], :owner_user_id::text[], :revision::bigint[], :kind::text[], :own_key::text[],
+  :scheduled_for::bigint[], :fire_at::bigint[], :opened_at::bigint[], :status::text[], :reason::text[], :detail::text[],
+  :job_id::text[], :run_id::text[], :trace_id::text[], :attempt_count::bigint[], :started_at::bigint[],
+  :completed_at::bigint[], :error_message::text[])
+  AS r({run_columns})
+ORDER BY r.schedule_id, r.scheduled_for, r.own_key
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: runs_in_flight
+-- columns: schedule_id
+SELECT schedule_id, scheduled_for, id, status FROM schedule_runs
+WHERE schedule_id = ANY(:schedule_id::text[]) AND status IN ('pending', 'running')
+
+-- name: close_runs
+-- columns: id status reason detail error_message completed_at
+UPDATE schedule_runs SET status = r.status, reason = r.reason, detail = r.detail, error_message = r.error_message,
+  completed_at = r.completed_at
+FROM unnest(:id::text[], :status::text[], :reason::text[], :detail::text[], :error_message::text[], :completed_at::bigint[])
+     AS r(id, status, reason, detail, error_message, completed_at)
+WHERE schedule_runs.id = r.id AND schedule_runs.status IN ('pending', 'running')
+
+-- name: last_gaps
+-- columns: schedule_id
+-- Each schedule's last gap, with the cadence it was found by.
+SELECT g.schedule_id, first_slot, last_slot, slots, reason, g.revision, g.recorded_at,
+       cron, timezone, every_s, anchor_at, once_at, start_at, end_at
+FROM unnest(:schedule_id::text[]) AS asked(id)
+CROSS JOIN LATERAL (
+  SELECT * FROM schedule_gaps WHERE schedule_id = asked.id ORDER BY first_slot DESC LIMIT 1) AS g
+CROSS JOIN LATERAL (
+  SELECT * FROM schedule_revisions WHERE schedule_id = g.schedule_id AND number = g.revision OFFSET 0) AS r
+
+-- name: save_gaps
+-- columns: schedule_id first_slot last_slot slots reason revision recorded_at
+INSERT INTO schedule_gaps ({gap_columns})
+SELECT * FROM unnest(:schedule_id::text[], :first_slot::bigint[], :last_slot::bigint[], :slots::bigint[], :reason::text[],
+                     :revision::bigint[], :recorded_at::bigint[])
+ON CONFLICT (schedule_id, first_slot) DO UPDATE SET
+  last_slot = excluded.last_slot, slots = excluded.slots, recorded_at = excluded.recorded_at
+
+-- name: save_arrears
+-- columns: schedule_id first_slot next_slot last_slot slots due_at every_us revision
+INSERT INTO schedule_arrears ({arrears_columns})
+SELECT * FROM unnest(:schedule_id::text[], :first_slot::bigint[], :next_slot::bigint[], :last_slot::bigint[],
+                     :slots::bigint[], :due_at::bigint[], :every_us::bigint[], :revision::bigint[])
+ON CONFLICT (schedule_id, first_slot) DO UPDATE SET
+  next_slot = excluded.next_slot, last_slot = excluded.last_slot, slots = excluded.slots, due_at = excluded.due_at,
+  every_us = excluded.every_us
+
+-- name: forget_arrears
+-- columns: schedule_id first_slot
+DELETE FROM schedule_arrears USING unnest(:schedule_id::text[], :first_slot::bigint[]) AS r(schedule_id, first_slot)
+WHERE schedule_arrears.schedule_id = r.schedule_id AND schedule_arrears.first_slot = r.first_slot
+
+-- name: forget_revocations
+-- columns: job_id
+DELETE FROM revocations WHERE job_id = ANY(:job_id::text[])

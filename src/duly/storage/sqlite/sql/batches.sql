@@ -165,3 +165,61 @@ WHERE head.lane = :lane AND head.state NOT IN ('scheduled', 'waiting') AND head.
 -- name: set_position
 -- columns: id position
 UPDATE jobs SET position = :position WHERE id = :id
+
+-- name: advance_schedules
+-- columns: id opened_through next_run_at fire_at last_run_at
+-- Forwards only.
+UPDATE schedules SET opened_through = :opened_through, next_run_at = :next_run_at, fire_at = :fire_at,
+  last_run_at = :last_run_at
+WHERE id = :id AND opened_through <= :opened_through
+
+-- name: insert_runs
+-- columns: id schedule_id owner_user_id revision kind own_key scheduled_for fire_at opened_at status reason detail job_id run_id trace_id attempt_count started_at completed_at error_message
+-- Adds a row unless its id, its slot or its key is taken; answers what was added.
+INSERT INTO schedule_runs ({run_columns})
+VALUES (:id, :schedule_id, :owner_user_id, :revision, :kind, :own_key, :scheduled_for, :fire_at, :opened_at, :status, :reason,
+        :detail, :job_id, :run_id, :trace_id, :attempt_count, :started_at, :completed_at, :error_message)
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: runs_in_flight
+-- columns: schedule_id
+SELECT schedule_id, scheduled_for, id, status FROM schedule_runs
+WHERE schedule_id = :schedule_id AND status IN ('pending', 'running')
+
+-- name: close_runs
+-- columns: id status reason detail error_message completed_at
+UPDATE schedule_runs SET status = :status, reason = :reason, detail = :detail, error_message = :error_message,
+  completed_at = :completed_at
+WHERE id = :id AND status IN ('pending', 'running')
+
+-- name: last_gaps
+-- columns: schedule_id
+-- Each schedule's last gap, with the cadence it was found by.
+SELECT g.schedule_id, first_slot, last_slot, slots, reason, g.revision, g.recorded_at,
+       cron, timezone, every_s, anchor_at, once_at, start_at, end_at
+FROM (SELECT * FROM schedule_gaps WHERE schedule_id = :schedule_id ORDER BY first_slot DESC LIMIT 1) AS g
+JOIN schedule_revisions r ON r.schedule_id = g.schedule_id AND r.number = g.revision
+
+-- name: save_gaps
+-- columns: schedule_id first_slot last_slot slots reason revision recorded_at
+INSERT INTO schedule_gaps ({gap_columns})
+VALUES (:schedule_id, :first_slot, :last_slot, :slots, :reason, :revision, :recorded_at)
+ON CONFLICT (schedule_id, first_slot) DO UPDATE SET
+  last_slot = excluded.last_slot, slots = excluded.slots, recorded_at = excluded.recorded_at
+
+-- name: save_arrears
+-- columns: schedule_id first_slot next_slot last_slot slots due_at every_us revision
+INSERT INTO schedule_arrears ({arrears_columns})
+VALUES (:schedule_id, :first_slot, :next_slot, :last_slot, :slots, :due_at, :every_us, :revision)
+ON CONFLICT (schedule_id, first_slot) DO UPDATE SET
+  next_slot = excluded.next_slot, last_slot = excluded.last_slot, slots = excluded.slots, due_at = excluded.due_at,
+  every_us = excluded.every_us
+
+-- name: forget_arrears
+-- columns: schedule_id first_slot
+DELETE FROM schedule_arrears WHERE schedule_id = :schedule_id AND first_slot = :first_slot
+
+-- name: forget_revocations
+-- columns: job_id
+DELETE FROM revocations WHERE job_id = :job_id
