@@ -209,8 +209,8 @@ class Judgement:
         which = f"revision {foreign[0].number}" if len(foreign) == 1 else f"{len(foreign)} revisions"
         versions = ", ".join(sorted({revision.tz_version for revision in foreign}))
         return [
-            f"{which} with a wall clock of tz data {versions}, and this is {self._tz_version}:"
-            " whether slots are missing from the ledger there cannot be worked out here"
+            f"the slots of {which} (tz data {versions}) cannot be worked out by this machine's {self._tz_version}:"
+            " what the ledger holds was checked, what it lacks was not"
         ]
 
     def _fires_at(self, term: Term, slot: int) -> Instant:

@@ -46,7 +46,7 @@ class Tally:
         failed = self.rows[RunStatus.ERROR, None]
         ran = self.rows[RunStatus.SUCCESS, None] + failed
         parts = [f"{ran} ran" + (f" ({failed} failed)" if failed else "")] if ran else []
-        for (status, reason), count in sorted(self.rows.items(), key=str):
+        for (status, reason), count in sorted(self.rows.items(), key=_by_name):
             if (status, reason) not in {(RunStatus.SUCCESS, None), (RunStatus.ERROR, None)} and count:
                 parts.append(f"{count} {status}" + (f" ({reason})" if reason else ""))
         return parts
@@ -55,3 +55,8 @@ class Tally:
         parts = [f"{count} missed ({reason})" for reason, count in sorted(self.missed.items()) if count]
         counts = {"owed": self.owed, "not opened yet": self.unopened, "lost": self.lost}
         return parts + [f"{count} {word}" for word, count in counts.items() if count]
+
+
+def _by_name(counted: tuple[tuple[RunStatus, Reason | None], int]) -> tuple[str, str]:
+    (status, reason), _ = counted
+    return status, reason or ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
-from duly.domain.cadence import TZ_VERSION, Bounded, Cadence, Cron
+from duly.domain.cadence import TZ_VERSION, Bounded, Cadence, Cron, UnreadableCron
 from duly.domain.schedules import Revision, ScheduleState
 
 
@@ -14,7 +14,7 @@ from duly.domain.schedules import Revision, ScheduleState
 class Term:
     """The slots that a revision is in force for: later than `after`, up to `through`; None while it lasts.
 
-    `is_known` says whether they can be worked out here: another tz-data version may read a wall clock differently.
+    `is_known` says whether they can be worked out here: other tz data may read a wall clock differently.
     """
 
     revision: Revision
@@ -50,7 +50,7 @@ def terms_of(revisions: Sequence[Revision], *, tz_version: str = TZ_VERSION) -> 
             revision=revision,
             after=start,
             through=end,
-            is_known=revision.tz_version == tz_version or not _reads_a_wall_clock(revision.cadence),
+            is_known=_can_be_worked_out(revision.cadence, same_tz=revision.tz_version == tz_version),
         )
         for revision, start, end in zip(revisions, starts, [*starts[1:], None], strict=True)
     ]
@@ -94,8 +94,13 @@ class PlannedSlots:
         self.step()
 
 
-def _reads_a_wall_clock(cadence: Cadence) -> bool:
-    """UTC has no clock changes that a newer tz database could know better."""
-    if isinstance(cadence, Bounded):
-        return _reads_a_wall_clock(cadence.cadence)
-    return isinstance(cadence, Cron) and cadence.tz != "UTC"
+def _can_be_worked_out(cadence: Cadence, *, same_tz: bool) -> bool:
+    match cadence:
+        case Bounded():
+            return _can_be_worked_out(cadence.cadence, same_tz=same_tz)
+        case UnreadableCron():
+            return False
+        case Cron():
+            return same_tz or cadence.tz == "UTC"  # whose clock never changes, whatever the version
+        case _:
+            return True
