@@ -117,6 +117,7 @@ class Job:
     token: Token | None = None
     started_at: Instant | None = None
     cancel_reason: str | None = None
+    ledger_run: RunId | None = None
 
     @property
     def order(self) -> tuple[int, int, int, str]:
@@ -149,7 +150,10 @@ class Job:
 
 
 class Entry(NamedTuple):
-    """A job as it enters the queue: what was asked, and what was drawn for it before the transaction."""
+    """A job as it enters the queue: what was asked, and what was drawn for it before the transaction.
+
+    `ledger_run` is the row of the ledger that runs and ends with the job and its retries.
+    """
 
     id: JobId
     new: NewJob
@@ -229,6 +233,7 @@ class FinishedJob:
     result: Payload | None
     started_at: Instant | None
     finished_at: Instant
+    ledger_run: RunId | None
 
 
 class UnknownJob(NotFound):

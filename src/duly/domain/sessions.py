@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from duly.domain.errors import Refused
-from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, Token
+from duly.domain.ids import JobId, JobKey, Lane, PoolName, RunId, SessionId, Token
 from duly.domain.instants import Instant, Micros
 from duly.domain.jobs import Ending, JobState
 from duly.domain.payloads import Payload
@@ -58,6 +58,7 @@ class ClaimedJob(NamedTuple):
     state: JobState
     rank: int
     position: int
+    ledger_run: RunId | None = None
 
     @property
     def order(self) -> tuple[int, int, int, str]:

@@ -24,7 +24,7 @@ class HotPath(Protocol):
     async def lock_pools(self, x: Executor, names: Iterable[str]) -> None: ...
 
     async def finish(self, x: Executor, session: SessionId, reports: Sequence[Row], now: Instant) -> Sequence[Row]:
-        """Ends the runs whose claims are still good; answers (id, lane, pool, resources) of each."""
+        """Ends the runs whose claims are still good; answers (id, lane, pool, resources, ledger_run) of each."""
 
     async def claim(self, x: Executor, order: "ClaimOrder", wanted: Sequence[tuple[str, int]]) -> Sequence[ClaimedJob]:
         """Takes the next jobs, counts them in pools and session, or raises SessionLost."""
@@ -112,8 +112,14 @@ class Claims:
         ]
         done = await self._hot.finish(self._x, session, rows, now)
         ids = {row[0] for row in done}
+        await self._end_runs(job_id for job_id, *_, ledger_run in done if ledger_run and job_id not in retries)
         await self._follow(done, [retry for job_id, retry in retries.items() if job_id in ids])
         return ids, await self._stale(session, [r for r in reports if r.job.id not in ids])
+
+    async def _end_runs(self, jobs: Iterable[JobId]) -> None:
+        """Rows of the ledger whose chains have ended, each with its last job."""
+        if ended := [(job_id,) for job_id in jobs]:
+            await self._x.each("end_runs", ended)
 
     async def _next_attempts(self, session: SessionId, reports: Sequence[Report], now: Instant) -> dict[JobId, Job]:
         failed = {r.job.id: r for r in reports if r.retry_id and r.ending.status is JobStatus.FAILED}
@@ -137,9 +143,9 @@ class Claims:
             for job in retries:
                 self._x.wake(pool_topic(job.pool) if _retry_state(job) is JobState.READY else DUE)
             await self._lanes.step_back([job.lane for job in retries if _retry_state(job) is JobState.READY])
-        lanes = {lane for _, lane, _, _ in done if lane} - {job.lane for job in retries}
+        lanes = {lane for _, lane, *_ in done if lane} - {job.lane for job in retries}
         await self._lanes.leave(lanes)
-        await self.release(Counter(name for _, _, pool, more in done for name in (pool, *resource_names(more))))
+        await self.release(Counter(name for _, _, pool, more, _ in done for name in (pool, *resource_names(more))))
 
     async def release(self, freed: Counter[PoolName]) -> None:
         """Gives places back, to parked jobs and to whoever waits for a full pool."""
@@ -222,7 +228,10 @@ class Claims:
         rows = await self._x.each("start", [(job.id, job.token) for job in able], session=order.session, now=order.now)
         if rows:
             await self._x.fetch("count_started", id=order.session, started=len(rows))
-        return sorted(map(ClaimedJob._make, rows), key=_place)
+        started = sorted(map(ClaimedJob._make, rows), key=_place)
+        if begun := [(job.ledger_run,) for job in started if job.ledger_run]:
+            await self._x.each("begin_runs", begun, now=order.now)
+        return started
 
     async def _acquire(self, job: ClaimedJob) -> bool:
         """Takes every extra resource, or none: then the job is parked on the one it lacks."""
@@ -248,6 +257,7 @@ class Claims:
         running = [job for job in back if job.state == JobState.RUNNING]
         if running:
             await self._x.fetch("count_ended", id=session, ended=len(running))
+            await self._x.each("uncount_attempts", [(job.ledger_run,) for job in running if job.ledger_run])
         freed = Counter(job.pool for job in back)
         freed.update(name for job in running for name in resource_names(job.resources))
         await self.release(freed)
@@ -255,6 +265,7 @@ class Claims:
         for job in cancelled:
             await self._x.fetch("record_withdrawn", id=job.id, reason=returned[job.id], now=now)
             await self._x.fetch("remove_job", id=job.id)
+        await self._end_runs(job.id for job in cancelled if job.ledger_run)
         await self._lanes.leave(job.lane for job in cancelled if job.lane)
         await self._lanes.step_back(job.lane for job in back)
         for job in back:

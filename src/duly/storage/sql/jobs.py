@@ -27,7 +27,7 @@ _LOOK_AGAIN = Micros(50_000)
 # From here on a statement of their own pays for jobs that nothing can stand in the way of.
 _CROWD = 100
 # All columns but key, lane and retry_of.
-_FREE = itemgetter(0, 1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18)
+_FREE = itemgetter(0, 1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19)
 
 
 class SqlJobs:
@@ -164,6 +164,8 @@ class SqlJobs:
             return False
         await self._x.fetch("record_withdrawn", id=job_id, reason=reason, now=now)
         await self._x.fetch("remove_job", id=job_id)
+        if job.ledger_run:
+            await self._x.each("end_runs", [(job_id,)])
         if job.lane:
             await self._lanes.leave([job.lane])
         return True

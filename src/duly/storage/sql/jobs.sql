@@ -2,11 +2,12 @@
 
 -- fragment: job_columns
 id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
-max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, session, token, started_at, cancel_reason
+max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, session, token, started_at, cancel_reason,
+ledger_run
 
 -- fragment: finished_columns
 id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of, chain,
-session, token, started_at, finished_at, status, error, exit_code, result
+session, token, started_at, finished_at, status, error, exit_code, result, ledger_run
 
 -- fragment: in_order
 rank, position, created_at, id
@@ -70,7 +71,7 @@ UPDATE jobs SET cancel_reason = COALESCE(cancel_reason, :reason) WHERE id = :id
 -- A job that never started ends without a run.
 INSERT INTO finished_jobs ({finished_columns})
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
-       chain, NULL, NULL, NULL, :now, 'CANCELLED', :reason, NULL, NULL
+       chain, NULL, NULL, NULL, :now, 'CANCELLED', :reason, NULL, NULL, ledger_run
 FROM jobs WHERE id = :id
 
 -- name: remove_job

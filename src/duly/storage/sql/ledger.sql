@@ -10,6 +10,13 @@ schedule_id, first_slot, last_slot, slots, reason, revision, recorded_at
 -- fragment: arrears_columns
 schedule_id, first_slot, next_slot, last_slot, slots, due_at, every_us, revision
 
+-- fragment: as_its_job
+status = CASE f.status WHEN 'COMPLETED' THEN 'success' WHEN 'FAILED' THEN 'error' WHEN 'SKIPPED' THEN 'skipped'
+                       ELSE 'cancelled' END,
+  error_message = CASE WHEN f.status = 'FAILED' THEN f.error END,
+  detail = CASE WHEN f.status IN ('SKIPPED', 'CANCELLED') THEN f.error ELSE schedule_runs.detail END,
+  completed_at = f.finished_at
+
 -- name: run_by_id
 SELECT {run_columns} FROM schedule_runs WHERE id = :id
 

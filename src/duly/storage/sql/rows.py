@@ -38,6 +38,7 @@ def job_row(job: Job, state: JobState) -> Row:
         job.timeout_ms,
         job.retry_of,
         job.chain,
+        job.ledger_run,
     )
 
 
@@ -64,6 +65,7 @@ def entry_row(entry: Entry, state: JobState) -> Row:
         new.timeout_ms,
         None,
         entry.id,
+        entry.ledger_run,
     )
 
 
@@ -91,6 +93,7 @@ def job_from_row(row: Row) -> Job:
         token=row[21],
         started_at=row[22],
         cancel_reason=row[23],
+        ledger_run=row[24],
     )
 
 
@@ -115,6 +118,7 @@ def finished_from_row(row: Row) -> FinishedJob:
         error=row[19],
         exit_code=row[20],
         result=row[21],
+        ledger_run=row[22],
     )
 
 

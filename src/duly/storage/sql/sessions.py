@@ -172,4 +172,5 @@ def _claimed(job: Job) -> ClaimedJob:
         state=job.state,
         rank=job.rank,
         position=job.position,
+        ledger_run=job.ledger_run,
     )

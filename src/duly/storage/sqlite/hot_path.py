@@ -36,6 +36,8 @@ class SqliteHotPath:
         started = sum(job.state == JobState.RUNNING for job in claimed)
         if started:
             await x.fetch("count_started", id=order.session, started=started)
+        if begun := [(job.ledger_run,) for job in claimed if job.ledger_run and job.state == JobState.RUNNING]:
+            await x.each("begin_runs", begun, now=order.now)
         return claimed
 
     async def _rested(self, x: Executor, order: ClaimOrder) -> Sequence[Row]:

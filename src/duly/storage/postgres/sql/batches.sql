@@ -6,7 +6,7 @@
 -- `IS NOT DISTINCT FROM` keeps the session's index out of a lookup by id: with it, n reports met n claims pair by pair.
 
 -- name: insert_jobs
--- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain
+-- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain ledger_run
 -- repeats: kind pool priority run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
 -- In lane order, so that two batches wait for each other at one place only. Its pool is kept from being removed or
@@ -15,13 +15,13 @@ WITH open_pools AS MATERIALIZED (
   SELECT name, mode, ageing_ms FROM pools WHERE name = ANY(:pool::text[]) ORDER BY name FOR KEY SHARE
 )
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
-                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain)
+                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run)
 SELECT new.id, new.kind, new.payload, new.key, new.lane, new.pool, new.resources, new.priority,
        CASE WHEN p.ageing_ms IS NULL THEN -new.priority ELSE new.position - new.priority * p.ageing_ms * 1000 END,
        new.position, new.run_at, new.created_at, new.state, new.attempt, new.max_attempts, new.backoff_ms,
-       new.backoff_cap_ms, new.timeout_ms, new.retry_of, new.chain
+       new.backoff_cap_ms, new.timeout_ms, new.retry_of, new.chain, new.ledger_run
 FROM (
-  SELECT id, payload, key, lane, resources, position, timeout_ms, retry_of, chain,
+  SELECT id, payload, key, lane, resources, position, timeout_ms, retry_of, chain, ledger_run,
          COALESCE(kind, (:kind::text[])[1]) AS kind, COALESCE(pool, (:pool::text[])[1]) AS pool,
          COALESCE(priority, (:priority::bigint[])[1]) AS priority, COALESCE(run_at, (:run_at::bigint[])[1]) AS run_at,
          COALESCE(created_at, (:created_at::bigint[])[1]) AS created_at, COALESCE(state, (:state::text[])[1]) AS state,
@@ -32,9 +32,9 @@ FROM (
   FROM unnest(:id::text[], :kind::text[], :payload::text[], :key::text[], :lane::text[], :pool::text[],
               :resources::text[], :priority::bigint[], :position::bigint[], :run_at::bigint[], :created_at::bigint[],
               :state::text[], :attempt::bigint[], :max_attempts::bigint[], :backoff_ms::bigint[],
-              :backoff_cap_ms::bigint[], :timeout_ms::bigint[], :retry_of::text[], :chain::text[])
+              :backoff_cap_ms::bigint[], :timeout_ms::bigint[], :retry_of::text[], :chain::text[], :ledger_run::text[])
        AS given(id, kind, payload, key, lane, pool, resources, priority, position, run_at, created_at, state, attempt,
-                max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain)) AS new
+                max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run)) AS new
 JOIN open_pools p ON p.name = new.pool AND (p.mode <> 'draining' OR new.retry_of IS NOT NULL)
 WHERE NOT EXISTS (SELECT FROM finished_jobs f WHERE f.id = new.id OFFSET 0)
 ORDER BY new.lane, new.position
@@ -42,7 +42,7 @@ ON CONFLICT DO NOTHING
 RETURNING id
 
 -- name: insert_free_jobs
--- columns: id kind payload pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain
+-- columns: id kind payload pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run
 -- repeats: kind pool priority run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms
 -- As `insert_jobs`, for a crowd of new jobs without keys and lanes: nothing can be in their way but their pool.
 -- Answers how many were added.
@@ -50,13 +50,13 @@ WITH open_pools AS MATERIALIZED (
   SELECT name, ageing_ms FROM pools WHERE name = ANY(:pool::text[]) AND mode <> 'draining' ORDER BY name FOR KEY SHARE
 ), added AS (
 INSERT INTO jobs (id, kind, payload, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
-                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
+                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain, ledger_run)
 SELECT new.id, new.kind, new.payload, new.pool, new.resources, new.priority,
        CASE WHEN p.ageing_ms IS NULL THEN -new.priority ELSE new.position - new.priority * p.ageing_ms * 1000 END,
        new.position, new.run_at, new.created_at, new.state, new.attempt, new.max_attempts, new.backoff_ms,
-       new.backoff_cap_ms, new.timeout_ms, new.chain
+       new.backoff_cap_ms, new.timeout_ms, new.chain, new.ledger_run
 FROM (
-  SELECT id, payload, resources, position, timeout_ms, chain,
+  SELECT id, payload, resources, position, timeout_ms, chain, ledger_run,
          COALESCE(kind, (:kind::text[])[1]) AS kind, COALESCE(pool, (:pool::text[])[1]) AS pool,
          COALESCE(priority, (:priority::bigint[])[1]) AS priority, COALESCE(run_at, (:run_at::bigint[])[1]) AS run_at,
          COALESCE(created_at, (:created_at::bigint[])[1]) AS created_at, COALESCE(state, (:state::text[])[1]) AS state,
@@ -67,9 +67,9 @@ FROM (
   FROM unnest(:id::text[], :kind::text[], :payload::text[], :pool::text[], :resources::text[], :priority::bigint[],
               :position::bigint[], :run_at::bigint[], :created_at::bigint[], :state::text[], :attempt::bigint[],
               :max_attempts::bigint[], :backoff_ms::bigint[], :backoff_cap_ms::bigint[], :timeout_ms::bigint[],
-              :chain::text[])
+              :chain::text[], :ledger_run::text[])
        AS given(id, kind, payload, pool, resources, priority, position, run_at, created_at, state, attempt,
-                max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)) AS new
+                max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain, ledger_run)) AS new
 JOIN open_pools p ON p.name = new.pool
 RETURNING 1
 )
@@ -96,9 +96,9 @@ WITH held AS MATERIALIZED (
 INSERT INTO finished_jobs ({finished_columns})
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
        chain, session, token, started_at, :now::bigint, CASE WHEN stopped THEN 'CANCELLED' ELSE status END,
-       CASE WHEN stopped THEN cancel_reason ELSE error END, exit_code, result
+       CASE WHEN stopped THEN cancel_reason ELSE error END, exit_code, result, ledger_run
 FROM held
-RETURNING id, lane, pool, resources
+RETURNING id, lane, pool, resources, ledger_run
 
 -- name: finish_alike
 -- columns: id
@@ -110,9 +110,9 @@ WITH done AS (
 )
 INSERT INTO finished_jobs ({finished_columns})
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
-       chain, session, token, started_at, :now::bigint, :status, NULL, NULL, NULL
+       chain, session, token, started_at, :now::bigint, :status, NULL, NULL, NULL, ledger_run
 FROM done
-RETURNING id, lane, pool, resources
+RETURNING id, lane, pool, resources, ledger_run
 
 -- name: already_finished
 -- columns: id token
@@ -178,6 +178,10 @@ WITH alive AS (
 ), rested AS (
   UPDATE sessions SET busy = busy - :ended + (SELECT count(*) FROM claimed WHERE state = 'running')
   WHERE id IN (SELECT id FROM alive)
+), begun AS (
+  UPDATE schedule_runs SET status = 'running', started_at = COALESCE(started_at, :now), attempt_count = attempt_count + 1
+  WHERE id = ANY(ARRAY(SELECT ledger_run FROM claimed WHERE state = 'running' AND ledger_run IS NOT NULL))
+    AND status IN ('pending', 'running')
 )
 SELECT claimed.* FROM alive LEFT JOIN claimed ON true
 
@@ -343,3 +347,21 @@ WHERE schedule_arrears.schedule_id = r.schedule_id AND schedule_arrears.first_sl
 -- name: forget_revocations
 -- columns: job_id
 DELETE FROM revocations WHERE job_id = ANY(:job_id::text[])
+
+-- name: begin_runs
+-- columns: id
+-- Their jobs have entered their handlers; the first start stands. A claim does the same in its own statement.
+UPDATE schedule_runs SET status = 'running', started_at = COALESCE(started_at, :now), attempt_count = attempt_count + 1
+WHERE id = ANY(:id::text[]) AND status IN ('pending', 'running')
+
+-- name: uncount_attempts
+-- columns: id
+-- Their jobs were given back before they entered their handlers.
+UPDATE schedule_runs SET attempt_count = attempt_count - 1 WHERE id = ANY(:id::text[]) AND status = 'running'
+
+-- name: end_runs
+-- columns: job
+-- The rows of jobs that have ended for good end as they did.
+UPDATE schedule_runs SET {as_its_job}
+FROM finished_jobs f
+WHERE f.id = ANY(:job::text[]) AND schedule_runs.id = f.ledger_run AND schedule_runs.status IN ('pending', 'running')

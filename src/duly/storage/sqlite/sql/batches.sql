@@ -1,14 +1,14 @@
 -- Statements that take many rows, as SQLite runs them: once for each row, in order.
 
 -- name: insert_jobs
--- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain
+-- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain ledger_run
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
-                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain)
+                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run)
 SELECT :id, :kind, :payload, :key, :lane, :pool, :resources, :priority,
        CASE WHEN ageing_ms IS NULL THEN -:priority ELSE :position - :priority * ageing_ms * 1000 END,
        :position, :run_at, :created_at, :state, :attempt, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms,
-       :retry_of, :chain
+       :retry_of, :chain, :ledger_run
 FROM pools
 WHERE name = :pool AND (mode <> 'draining' OR :retry_of IS NOT NULL)
   AND NOT EXISTS (SELECT 1 FROM finished_jobs f WHERE f.id = :id)
@@ -16,14 +16,15 @@ ON CONFLICT DO NOTHING
 RETURNING id
 
 -- name: insert_free_jobs
--- columns: id kind payload pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain
+-- columns: id kind payload pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run
 -- As `insert_jobs`, for a crowd of new jobs without keys and lanes: nothing can be in their way but their pool.
 -- Answers one for each that was added.
 INSERT INTO jobs (id, kind, payload, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
-                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
+                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain, ledger_run)
 SELECT :id, :kind, :payload, :pool, :resources, :priority,
        CASE WHEN ageing_ms IS NULL THEN -:priority ELSE :position - :priority * ageing_ms * 1000 END,
-       :position, :run_at, :created_at, :state, :attempt, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :chain
+       :position, :run_at, :created_at, :state, :attempt, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :chain,
+       :ledger_run
 FROM pools WHERE name = :pool AND mode <> 'draining'
 RETURNING 1
 
@@ -35,21 +36,21 @@ SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_
        chain, session, token, started_at, :now,
        CASE WHEN cancel_reason IS NOT NULL AND :status = 'FAILED' THEN 'CANCELLED' ELSE :status END,
        CASE WHEN cancel_reason IS NOT NULL AND :status = 'FAILED' THEN cancel_reason ELSE :error END,
-       :exit_code, :result
+       :exit_code, :result, ledger_run
 FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'running'
 
 -- name: finish
 -- columns: id token
 -- Only the claim's own session and token end a run; anything else changes nothing.
 DELETE FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'running'
-RETURNING id, lane, pool, resources
+RETURNING id, lane, pool, resources, ledger_run
 
 -- name: record_alike
 -- As `record_finished`, for the common batch: one claim's runs that all succeeded without a word. `ids` is a JSON array:
 -- one statement for all of them saves starting one for each. The plus keeps the session's index out of it.
 INSERT INTO finished_jobs ({finished_columns})
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
-       chain, session, token, started_at, :now, :status, NULL, NULL, NULL
+       chain, session, token, started_at, :now, :status, NULL, NULL, NULL, ledger_run
 FROM jobs
 WHERE id IN (SELECT value FROM json_each(:ids)) AND +session = :session AND token = :token AND state = 'running'
 
@@ -57,7 +58,7 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND +session = :session AND toke
 -- As `finish`, for the same batch.
 DELETE FROM jobs
 WHERE id IN (SELECT value FROM json_each(:ids)) AND +session = :session AND token = :token AND state = 'running'
-RETURNING id, lane, pool, resources
+RETURNING id, lane, pool, resources, ledger_run
 
 -- name: already_finished
 -- columns: id token
@@ -223,3 +224,21 @@ DELETE FROM schedule_arrears WHERE schedule_id = :schedule_id AND first_slot = :
 -- name: forget_revocations
 -- columns: job_id
 DELETE FROM revocations WHERE job_id = :job_id
+
+-- name: begin_runs
+-- columns: id
+-- Their jobs have entered their handlers; the first start stands.
+UPDATE schedule_runs SET status = 'running', started_at = COALESCE(started_at, :now), attempt_count = attempt_count + 1
+WHERE id = :id AND status IN ('pending', 'running')
+
+-- name: uncount_attempts
+-- columns: id
+-- Their jobs were given back before they entered their handlers.
+UPDATE schedule_runs SET attempt_count = attempt_count - 1 WHERE id = :id AND status = 'running'
+
+-- name: end_runs
+-- columns: job
+-- The rows of jobs that have ended for good end as they did.
+UPDATE schedule_runs SET {as_its_job}
+FROM finished_jobs f
+WHERE f.id = :job AND schedule_runs.id = f.ledger_run AND schedule_runs.status IN ('pending', 'running')
