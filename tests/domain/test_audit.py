@@ -9,7 +9,7 @@ import pytest
 
 from duly import cron, every, once
 from duly.domain.audit import AuditedRun, Judgement, Law, LiveJob, Missing, Timekeeping, Verdict
-from duly.domain.cadence import Cadence, UnreadableCron
+from duly.domain.cadence import TZ_VERSION, Cadence, UnreadableCron
 from duly.domain.coverage import Span
 from duly.domain.ids import JobId, Owner, RunId, ScheduleId, SessionId
 from duly.domain.instants import SECOND, Instant, Micros
@@ -17,6 +17,9 @@ from duly.domain.policies import Policies
 from duly.domain.runs import GapReason, Reason, Run, RunKind, RunStatus
 from duly.domain.schedules import Revision, Schedule, ScheduleState, Target, new_schedule
 
+Entry = AuditedRun | Missing
+
+OUTAGE = GapReason.OUTAGE
 BORN = 1_800_000_000
 ALIVE = Span(Instant(BORN * SECOND), Instant((BORN + 600) * SECOND))
 
@@ -58,10 +61,8 @@ def rows(*minutes: float) -> list[AuditedRun]:
     return [row(minute) for minute in minutes]
 
 
-def gap(first: float, last: float, slots: int, reason: GapReason | None = GapReason.OUTAGE, *, revision: int = 1) -> Missing:
-    return Missing(
-        first=at(first) // SECOND, last=at(last) // SECOND, slots=slots, revision=revision, reason=reason
-    )
+def gap(first: float, last: float, slots: int, reason: GapReason | None = OUTAGE, *, revision: int = 1) -> Missing:
+    return Missing(first=at(first) // SECOND, last=at(last) // SECOND, slots=slots, revision=revision, reason=reason)
 
 
 @dataclass(kw_only=True)
@@ -69,13 +70,13 @@ class History:
     """What the store holds, to be judged at minute 10 unless told otherwise."""
 
     schedule: Schedule = field(default_factory=minutely)
-    entries: Iterable[AuditedRun | Missing] = ()
+    entries: Iterable[Entry] = ()
     opened: float
     revisions: list[Revision] | None = None
     coverage: tuple[Span, ...] = (ALIVE,)
     now: float = 10
     since: float | None = None
-    tz_version: str | None = None
+    tz_version: str = TZ_VERSION
 
     def judged(self) -> Verdict:
         schedule = replace(self.schedule, opened_through=at(self.opened) // SECOND)
@@ -84,15 +85,15 @@ class History:
             [self.schedule.recorded()] if self.revisions is None else self.revisions,
             timekeeping=Timekeeping.from_spans(self.coverage),
             now=at(self.now),
-            **({} if self.since is None else {"since": at(self.since) // SECOND}),
-            **({} if self.tz_version is None else {"tz_version": self.tz_version}),
+            since=None if self.since is None else at(self.since) // SECOND,
+            tz_version=self.tz_version,
         )
         for entry in sorted(self.entries, key=_place):
             judgement.missing(entry) if isinstance(entry, Missing) else judgement.row(entry)
         return judgement.verdict()
 
 
-def _place(entry: AuditedRun | Missing) -> tuple[int, bool]:
+def _place(entry: Entry) -> tuple[int, bool]:
     return (entry.first, False) if isinstance(entry, Missing) else (entry.slot, True)
 
 
@@ -118,7 +119,7 @@ def test_every_slot_that_ran_is_accounted_for() -> None:
 @pytest.mark.req("OWN-01")
 @pytest.mark.req("RISK-04")
 def test_each_reason_is_counted_by_itself() -> None:
-    entries = [
+    entries: list[Entry] = [
         *rows(1, 2),
         row(3, RunStatus.ERROR),
         row(4, RunStatus.SKIPPED, reason=Reason.OVERLAP),
@@ -142,7 +143,7 @@ def test_each_reason_is_counted_by_itself() -> None:
 def test_slots_that_are_being_caught_up_are_owed() -> None:
     schedule = minutely(overlap="queue", catch_up="spread")
     coverage = (Span(at(0), at(0.5)), Span(at(6.5), at(10)))
-    entries = [*rows(1, 2), gap(3, 4, 2, None), gap(5, 6, 2, GapReason.CATCH_UP_CAP), *rows(7, 8, 9, 10)]
+    entries: list[Entry] = [*rows(1, 2), gap(3, 4, 2, None), gap(5, 6, 2, GapReason.CATCH_UP_CAP), *rows(7, 8, 9, 10)]
 
     verdict = History(schedule=schedule, entries=entries, opened=10, coverage=coverage).judged()
 
@@ -154,7 +155,7 @@ def test_slots_of_a_pause_were_not_planned() -> None:
     active = minutely()
     paused = active.changed(at=at(3), state=ScheduleState.PAUSED)
     resumed = paused.changed(at=at(7.5), state=ScheduleState.ACTIVE)
-    entries = [*rows(1, 2, 3), *(row(minute, revision=3) for minute in (8, 9, 10))]
+    entries: list[Entry] = [*rows(1, 2, 3), *(row(minute, revision=3) for minute in (8, 9, 10))]
 
     verdict = History(
         schedule=resumed,
@@ -181,7 +182,7 @@ def test_a_pause_that_lasts_is_counted_until_now() -> None:
 def test_an_edit_divides_the_slots_between_two_cadences() -> None:
     before = minutely()
     after = before.changed(at=at(4.5), cadence=every("2m"))
-    entries = [*rows(1, 2, 3, 4), row(6, revision=2), row(8, revision=2), row(10, revision=2)]
+    entries: list[Entry] = [*rows(1, 2, 3, 4), row(6, revision=2), row(8, revision=2), row(10, revision=2)]
 
     verdict = History(
         schedule=after, revisions=[before.recorded(), after.recorded()], entries=entries, opened=10
@@ -253,11 +254,9 @@ def test_a_month_of_outage_is_judged_without_stepping_through_it() -> None:
     month = 30 * 24 * 60
     schedule = replace(minutely(every("1s")), policies=Policies(jitter_ms=0))
     coverage = (Span(at(0), at(0.01)), Span(at(month), at(month + 10)))
-    entries = [gap(1 / 60, month - 1 / 60, month * 60 - 1), row(month)]
+    entries: list[Entry] = [gap(1 / 60, month - 1 / 60, month * 60 - 1), row(month)]
 
-    verdict = History(
-        schedule=schedule, entries=entries, opened=month, now=month, coverage=coverage
-    ).judged()
+    verdict = History(schedule=schedule, entries=entries, opened=month, now=month, coverage=coverage).judged()
 
     assert (found(verdict), verdict.tally.due) == ([], month * 60)
 
@@ -286,10 +285,10 @@ def test_a_schedule_that_fires_once_is_done_after_it() -> None:
 def test_a_slot_without_row_or_gap_is_lost() -> None:
     verdict = History(entries=rows(1, 2, 4, 5, 6, 9, 10), opened=10).judged()
 
+    why = "opened, but has neither row nor gap, and is not owed"
     assert found(verdict) == [
-        "lost: 2027-01-15T08:03:00Z: opened, but has neither row nor gap, and is not owed",
-        "lost: 2027-01-15T08:07:00Z through 2027-01-15T08:08:00Z, 2 slots: "
-        "opened, but has neither row nor gap, and is not owed",
+        f"lost: 2027-01-15T08:03:00Z: {why}",
+        f"lost: 2027-01-15T08:07:00Z through 2027-01-15T08:08:00Z, 2 slots: {why}",
     ]
     assert verdict.findings.counts == {Law.LOST: 3}
     assert str(verdict.tally) == "10 due = 7 ran + 3 lost"
@@ -357,7 +356,7 @@ def test_a_row_inside_a_gap_is_doubled(minute: int) -> None:
 
 
 def test_a_slot_in_a_gap_that_is_also_owed_is_doubled() -> None:
-    entries = [gap(1, 3, 3), gap(3, 4, 2, None), *rows(5)]
+    entries: list[Entry] = [gap(1, 3, 3), gap(3, 4, 2, None), *rows(5)]
 
     verdict = History(entries=entries, opened=5, now=5, coverage=OUTAGE_1_TO_4).judged()
 
@@ -368,9 +367,7 @@ def test_a_slot_in_a_gap_that_is_also_owed_is_doubled() -> None:
 def test_two_completed_jobs_of_one_chain_are_doubled() -> None:
     verdict = History(entries=[row(1, completed=2)], opened=1, now=1).judged()
 
-    assert found(verdict) == [
-        "doubled: 2027-01-15T08:01:00Z: run 1 has 2 jobs that completed, in one chain of retries"
-    ]
+    assert found(verdict) == ["doubled: 2027-01-15T08:01:00Z: run 1 has 2 jobs that completed, in one chain of retries"]
 
 
 # Unplanned
@@ -430,9 +427,7 @@ def test_a_gap_of_another_revision_is_unplanned() -> None:
 def test_a_run_without_a_live_job_is_stuck(status: RunStatus) -> None:
     verdict = History(entries=[row(1, status, live=None)], opened=1, now=1).judged()
 
-    assert found(verdict) == [
-        f"stuck: 2027-01-15T08:01:00Z: run 1 is {status}, but none of its jobs is live"
-    ]
+    assert found(verdict) == [f"stuck: 2027-01-15T08:01:00Z: run 1 is {status}, but none of its jobs is live"]
 
 
 def held(*, seen: float | None) -> LiveJob:
@@ -494,9 +489,7 @@ def test_a_revision_in_force_from_before_the_last_is_backwards() -> None:
     second = first.changed(at=at(5))
     revisions = [first.recorded(), replace(second.recorded(), effective_from=first.recorded().effective_from - 60)]
 
-    verdict = History(
-        schedule=second, revisions=revisions, entries=[row(1, revision=2)], opened=1, now=1
-    ).judged()
+    verdict = History(schedule=second, revisions=revisions, entries=[row(1, revision=2)], opened=1, now=1).judged()
 
     assert found(verdict) == ["backwards: revision 2 is in force from before revision 1"]
 
@@ -589,7 +582,7 @@ def test_with_other_tz_data_the_ledger_is_taken_at_its_word() -> None:
 
 def test_with_other_tz_data_what_is_doubled_is_still_found() -> None:
     schedule = minutely(cron("* * * * *", "Europe/Berlin"))
-    entries = [*rows(1, 2), row(2, id=RunId("again")), gap(3, 5, 3), *rows(4, 6)]
+    entries: list[Entry] = [*rows(1, 2), row(2, id=RunId("again")), gap(3, 5, 3), *rows(4, 6)]
 
     verdict = History(schedule=schedule, entries=entries, opened=6, now=6, tz_version="1999z").judged()
 
@@ -598,9 +591,7 @@ def test_with_other_tz_data_what_is_doubled_is_still_found() -> None:
 
 @pytest.mark.parametrize("cadence", [every("1m"), cron("* * * * *"), cron("* * * * *").within()])
 def test_what_needs_no_zone_is_worked_out_with_any_tz_data(cadence: Cadence) -> None:
-    verdict = History(
-        schedule=minutely(cadence), entries=rows(1, 3), opened=3, now=3, tz_version="1999z"
-    ).judged()
+    verdict = History(schedule=minutely(cadence), entries=rows(1, 3), opened=3, now=3, tz_version="1999z").judged()
 
     assert (laws(verdict), verdict.notes) == ([Law.LOST], [])
 
@@ -612,4 +603,3 @@ def test_a_cadence_that_can_no_longer_be_read_is_said_to_be_so() -> None:
     verdict = History(schedule=readable, revisions=[revision], entries=rows(1, 3), opened=3, now=3).judged()
 
     assert (found(verdict), verdict.tally.due, len(verdict.notes)) == ([], 2, 1)
-

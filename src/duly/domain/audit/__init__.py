@@ -2,7 +2,7 @@
 
 from duly.domain.audit.findings import Finding, Law
 from duly.domain.audit.judgement import Judgement, Verdict
-from duly.domain.audit.records import AuditedRun, LiveJob, Missing
+from duly.domain.audit.records import AuditedRun, LiveJob, Missing, Stray
 from duly.domain.audit.tally import Tally
 from duly.domain.audit.terms import Term, term_at, terms_of
 from duly.domain.audit.timekeeping import GRACE, Timekeeping
@@ -15,6 +15,7 @@ __all__ = [
     "Law",
     "LiveJob",
     "Missing",
+    "Stray",
     "Tally",
     "Term",
     "Timekeeping",

@@ -5,9 +5,10 @@ It shares the law of time and the jitter with the timekeeper, and nothing of how
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from duly.domain.audit.findings import Findings, Law
-from duly.domain.audit.records import AuditedRun, Missing
+from duly.domain.audit.records import AuditedRun, Missing, Stray
 from duly.domain.audit.rows import faults_of
 from duly.domain.audit.tally import Tally
 from duly.domain.audit.terms import PlannedSlots, Term, term_at, terms_of
@@ -44,16 +45,16 @@ class Judgement:
         *,
         timekeeping: Timekeeping,
         now: Instant,
-        since: int = _BEFORE_ALL,
+        since: int | None = None,
         tz_version: str = TZ_VERSION,
     ) -> None:
         self._schedule = schedule
         self._timekeeping = timekeeping
         self._now = now
-        self._since = since
+        self._since = _BEFORE_ALL if since is None else since
         self._tz_version = tz_version
         self._terms = terms_of(revisions, tz_version=tz_version)
-        self._planned = PlannedSlots(self._terms, after=since)
+        self._planned = PlannedSlots(self._terms, after=self._since)
         self._tally = Tally()
         self._findings = Findings(schedule.id)
         self._lost: _Lost | None = None
@@ -90,6 +91,11 @@ class Judgement:
             self._account_missing(missing, term)
         self._planned.skip_through(missing.last)
         self._missing_through = max(self._missing_through, missing.last)
+
+    def stray(self, stray: Stray) -> None:
+        named = "none" if stray.named is None else f"job {stray.named}"
+        text = f"job {stray.job_id} completed for {stray.run_id}, whose own is {named}"
+        self._findings.add_slot(Law.DOUBLED, stray.slot, text)
 
     def verdict(self) -> Verdict:
         self._pass_over_unaccounted(None)
@@ -191,7 +197,7 @@ class Judgement:
         schedule = self._schedule
         if [revision.number for revision in revisions] != list(range(1, schedule.revision + 1)):
             self._findings.add(Law.BACKWARDS, f"is at revision {schedule.revision}, but has not all up to it, in order")
-        for earlier, later in zip(revisions, revisions[1:], strict=False):
+        for earlier, later in pairwise(revisions):
             if later.effective_from < earlier.effective_from:
                 self._findings.add(
                     Law.BACKWARDS, f"revision {later.number} is in force from before revision {earlier.number}"
@@ -208,10 +214,8 @@ class Judgement:
             return []
         which = f"revision {foreign[0].number}" if len(foreign) == 1 else f"{len(foreign)} revisions"
         versions = ", ".join(sorted({revision.tz_version for revision in foreign}))
-        return [
-            f"the slots of {which} (tz data {versions}) cannot be worked out by this machine's {self._tz_version}:"
-            " what the ledger holds was checked, what it lacks was not"
-        ]
+        place = f"the slots of {which} (tz data {versions}) cannot be worked out by this machine's {self._tz_version}"
+        return [f"{place}: what the ledger holds was checked, what it lacks was not"]
 
     def _fires_at(self, term: Term, slot: int) -> Instant:
         revision = term.revision

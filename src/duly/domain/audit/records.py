@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from duly.domain.ids import JobId, SessionId
+from duly.domain.ids import JobId, RunId, ScheduleId, SessionId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.runs import Arrears, Gap, GapReason, Run
 
@@ -59,3 +59,14 @@ class Missing:
             revision=arrears.revision,
             reason=None,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stray:
+    """A job that completed for a run of this slot, though the run names another chain of jobs, or none."""
+
+    job_id: JobId
+    run_id: RunId
+    schedule_id: ScheduleId
+    slot: int
+    named: JobId | None

@@ -17,7 +17,7 @@ def faults_of(audited: AuditedRun, *, alive_at: Instant | None) -> Iterator[Faul
         yield Law.BACKWARDS, f"is {run.status}, but has no time of completion"
     if not run.status.is_terminal and run.completed_at is not None:
         yield Law.BACKWARDS, f"is {run.status}, but was completed at {written(run.completed_at)}"
-    if run.status is RunStatus.SKIPPED and run.reason is None:
+    if run.status is RunStatus.SKIPPED and run.reason is None and run.job_id is None:
         yield Law.BACKWARDS, "is skipped, but for no reason"
     if run.status.is_terminal and live is not None:
         yield Law.BACKWARDS, f"is {run.status}, but its job {live.id} is live"

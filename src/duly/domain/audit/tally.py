@@ -2,8 +2,19 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from duly.domain.runs import GapReason, Reason, RunKind, RunStatus
+
+_RAN = (RunStatus.SUCCESS, RunStatus.ERROR)
+
+
+class Part(NamedTuple):
+    """How many slots met one fate, for one reason."""
+
+    fate: str
+    reason: str | None
+    slots: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,26 +48,24 @@ class Tally:
     def accounted(self) -> int:
         return self.rows.total() + self.missed.total() + self.owed + self.unopened + self.lost
 
+    def parts(self) -> list[Part]:
+        """Everything that slots became, the rows first, none that is 0."""
+        rows = [Part(status, reason, slots) for (status, reason), slots in self.rows.items()]
+        missed = [Part("missed", reason, slots) for reason, slots in self.missed.items()]
+        rest = {"owed": self.owed, "not opened yet": self.unopened, "lost": self.lost}
+        parts = [*sorted(rows, key=_by_name), *sorted(missed, key=_by_name)]
+        parts += [Part(fate, None, slots) for fate, slots in rest.items()]
+        return [part for part in parts if part.slots]
+
     def __str__(self) -> str:
         """`412 due = 409 ran + 2 skipped (overlap) + 1 missed (outage)`."""
-        parts = [*self._rows(), *self._rest()]
-        return f"{self.due} due" + (f" = {' + '.join(parts)}" if parts else "")
-
-    def _rows(self) -> list[str]:
-        failed = self.rows[RunStatus.ERROR, None]
-        ran = self.rows[RunStatus.SUCCESS, None] + failed
-        parts = [f"{ran} ran" + (f" ({failed} failed)" if failed else "")] if ran else []
-        for (status, reason), count in sorted(self.rows.items(), key=_by_name):
-            if (status, reason) not in {(RunStatus.SUCCESS, None), (RunStatus.ERROR, None)} and count:
-                parts.append(f"{count} {status}" + (f" ({reason})" if reason else ""))
-        return parts
-
-    def _rest(self) -> list[str]:
-        parts = [f"{count} missed ({reason})" for reason, count in sorted(self.missed.items()) if count]
-        counts = {"owed": self.owed, "not opened yet": self.unopened, "lost": self.lost}
-        return parts + [f"{count} {word}" for word, count in counts.items() if count]
+        succeeded, failed = (self.rows[status, None] for status in _RAN)
+        words = [f"{succeeded + failed} ran" + (f" ({failed} failed)" if failed else "")] if succeeded + failed else []
+        for fate, reason, slots in self.parts():
+            if reason is not None or fate not in _RAN:
+                words.append(f"{slots} {fate}" + (f" ({reason})" if reason else ""))
+        return f"{self.due} due" + (f" = {' + '.join(words)}" if words else "")
 
 
-def _by_name(counted: tuple[tuple[RunStatus, Reason | None], int]) -> tuple[str, str]:
-    (status, reason), _ = counted
-    return status, reason or ""
+def _by_name(part: Part) -> tuple[str, str]:
+    return part.fate, part.reason or ""

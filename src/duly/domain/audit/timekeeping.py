@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from duly.domain.coverage import Outage, Span, outages_between
+from duly.domain.coverage import OUTAGE_AFTER, Outage, Span, outages_between
 from duly.domain.instants import SECOND, Instant, Micros
 
 GRACE = Micros(60 * SECOND)
@@ -22,11 +22,13 @@ class Timekeeping:
     settled_before: Instant | None
 
     @classmethod
-    def from_spans(cls, spans: Sequence[Span], *, grace: Micros = GRACE) -> "Timekeeping":
+    def from_spans(
+        cls, spans: Sequence[Span], *, grace: Micros = GRACE, outage_after: Micros = OUTAGE_AFTER
+    ) -> "Timekeeping":
         """The spans of coverage, in order."""
         settled = [Instant(span.end - grace) for span in spans if span.end - span.start > grace]
         return cls(
-            outages=outages_between(spans),
+            outages=outages_between(spans, outage_after=outage_after),
             alive_at=max((span.end for span in spans), default=None),
             settled_before=max(settled, default=None),
         )
