@@ -379,7 +379,6 @@ def test_two_completed_jobs_of_one_chain_are_doubled() -> None:
     [
         (row(2.5), "is no slot of revision 1: Every 1 minute"),
         (row(-1), "lies before the first revision"),
-        (row(2.5, revision=7), "names revision 7, but 1 was in force"),
     ],
 )
 def test_a_row_that_nobody_planned_is_unplanned(stranger: AuditedRun, why: str) -> None:
@@ -388,6 +387,14 @@ def test_a_row_that_nobody_planned_is_unplanned(stranger: AuditedRun, why: str) 
     (finding,) = verdict.findings.kept
     assert (finding.law, finding.text) == (Law.UNPLANNED, f"{stranger.run.id} {why}")
     assert verdict.tally.due == 3
+
+
+def test_a_row_that_names_another_revision_is_unplanned() -> None:
+    verdict = History(entries=[*rows(1, 2), row(3, revision=7)], opened=3, now=3).judged()
+
+    (finding,) = verdict.findings.kept
+    assert (finding.law, finding.text) == (Law.UNPLANNED, "run 3 names revision 7, but 1 was in force")
+    assert str(verdict.tally) == "3 due = 3 ran"
 
 
 def test_a_row_of_a_pause_is_unplanned() -> None:

@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 from duly.domain.audit import AuditedRun, Stray
 from duly.domain.ids import JobId, ScheduleId
 from duly.domain.instants import Instant
+from duly.domain.jobs import FinishedJob, Job
 from duly.domain.runs import Arrears, Gap
 from duly.domain.schedules import Revision, Schedule
 
@@ -39,5 +40,8 @@ class AuditStore(Protocol):
     async def strays(self, *, after: JobId | None, most: int) -> tuple[list[Stray], JobId | None]:
         """Among the next `most` finished jobs; and the last of those, None if there are none."""
 
-    async def gap_around(self, schedule_id: ScheduleId, slot: Instant) -> Gap | None:
-        """The gap that a slot lies in."""
+    async def last_gap(self, schedule_id: ScheduleId, *, through: Instant) -> Gap | None:
+        """The last one that begins by then."""
+
+    async def attempts(self, chain: JobId) -> list[Job | FinishedJob]:
+        """The jobs of a chain that are still kept, first to last."""

@@ -50,6 +50,7 @@ class Findings:
     schedule_id: ScheduleId
     kept: list[Finding] = field(default_factory=list)
     counts: Counter[Law] = field(default_factory=Counter)
+    unkept: Counter[Law] = field(default_factory=Counter)
 
     def add(self, law: Law, text: str) -> None:
         self._add(Finding(law=law, schedule_id=self.schedule_id, text=text))
@@ -61,6 +62,9 @@ class Findings:
         self._add(Finding(law=law, schedule_id=self.schedule_id, text=text, first=first, last=last, slots=slots))
 
     def _add(self, finding: Finding) -> None:
-        self.counts[finding.law] += max(finding.slots, 1)
+        count = max(finding.slots, 1)
+        self.counts[finding.law] += count
         if len(self.kept) < MOST_KEPT:
             self.kept.append(finding)
+        else:
+            self.unkept[finding.law] += count

@@ -16,7 +16,7 @@ from duly.domain.audit.timekeeping import Timekeeping
 from duly.domain.cadence import TZ_VERSION
 from duly.domain.instants import SECOND, Instant, written
 from duly.domain.jitter import fire_at
-from duly.domain.runs import RunKind
+from duly.domain.runs import Run, RunKind
 from duly.domain.schedules import Revision, Schedule, ScheduleState
 
 _BEFORE_ALL = -(2**62)
@@ -73,11 +73,8 @@ class Judgement:
             self._findings.add_slot(Law.DOUBLED, slot, f"{run.id} is a second row for this slot")
         elif slot <= self._missing_through:
             self._findings.add_slot(Law.DOUBLED, slot, f"{run.id} has a slot that is also recorded as missed or owed")
-        elif why := self._why_unplanned(slot, run.revision):
-            self._findings.add_slot(Law.UNPLANNED, slot, f"{run.id} {why}")
         else:
-            self._account(slot, 1)
-            self._tally.rows[run.status, run.reason] += 1
+            self._account_row(run, slot)
         self._last_row = slot
 
     def missing(self, missing: Missing) -> None:
@@ -113,6 +110,25 @@ class Judgement:
             opened = _shown(self._schedule.opened_through)
             self._findings.add_slot(Law.BACKWARDS, through, f"recorded, though slots are open through {opened} only")
 
+    def _account_row(self, run: Run, slot: int) -> None:
+        term = term_at(self._terms, slot)
+        if term is None:
+            self._findings.add_slot(Law.UNPLANNED, slot, f"{run.id} lies before the first revision")
+            return
+        number, planned = term.revision.number, self._planned.next
+        if not term.plans:
+            why = f"was planned by nobody: revision {number} was in force, and {term.revision.state}"
+            self._findings.add_slot(Law.UNPLANNED, slot, f"{run.id} {why}")
+            return
+        if term.is_known and (planned is None or planned.slot != slot):
+            self._findings.add_slot(Law.UNPLANNED, slot, f"{run.id} is no slot of revision {number}: {_words(term)}")
+            return
+        if run.revision != number:
+            why = f"names revision {run.revision}, but {number} was in force"
+            self._findings.add_slot(Law.UNPLANNED, slot, f"{run.id} {why}")
+        self._account(slot, 1)
+        self._tally.rows[run.status, run.reason] += 1
+
     def _account_missing(self, missing: Missing, term: Term) -> None:
         slots = missing.slots
         if term.is_known:
@@ -127,18 +143,6 @@ class Judgement:
             self._tally.owed += slots
         else:
             self._tally.missed[missing.reason] += slots
-
-    def _why_unplanned(self, slot: int, revision: int) -> str | None:
-        term = term_at(self._terms, slot)
-        if term is None:
-            return "lies before the first revision"
-        if not term.plans:
-            return f"was planned by nobody: revision {term.revision.number} was in force, and {term.revision.state}"
-        if term.revision.number != revision:
-            return f"names revision {revision}, but {term.revision.number} was in force"
-        if term.is_known and (self._planned.next is None or slot != self._planned.next.slot):
-            return f"is no slot of revision {revision}: {_words(term)}"
-        return None
 
     def _first_outside_an_outage(self, missing: Missing, term: Term) -> int | None:
         """The first of the slots that fired while somebody kept time, though it is recorded as missed."""

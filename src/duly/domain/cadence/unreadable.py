@@ -1,7 +1,6 @@
 """A cron expression that was once accepted and can no longer be read."""
 
 from dataclasses import dataclass
-from typing import NoReturn
 
 from duly.domain.cadence.cadence import Cadence
 from duly.domain.errors import InvalidInput
@@ -16,16 +15,16 @@ class UnreadableCron(Cadence):
     reason: str
 
     def next_second(self, after: int) -> int | None:  # noqa: ARG002 - it has no fires at all
-        self._refuse()
+        raise self._refusal()
 
-    def last_second(self, through: int) -> int | None:  # noqa: ARG002 - same
-        self._refuse()
+    def last_second(self, through: int) -> int | None:  # noqa: ARG002
+        raise self._refusal()
 
-    def count(self, after: int, through: int) -> int:  # noqa: ARG002 - same
-        self._refuse()
+    def count(self, after: int, through: int) -> int:  # noqa: ARG002
+        raise self._refusal()
 
     def explain(self) -> str:
         return f"Unreadable: {self.expr}, {self.tz}"
 
-    def _refuse(self) -> NoReturn:
-        raise InvalidInput("cadence", f"can no longer be read: {self.reason}", fix="give the schedule another one")
+    def _refusal(self) -> InvalidInput:
+        return InvalidInput("cadence", f"can no longer be read: {self.reason}", fix="give the schedule another one")

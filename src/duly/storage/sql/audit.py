@@ -3,10 +3,12 @@
 from duly.domain.audit import AuditedRun, LiveJob, Stray
 from duly.domain.ids import JobId, ScheduleId
 from duly.domain.instants import SECOND, Instant
+from duly.domain.jobs import FinishedJob, Job
 from duly.domain.runs import Arrears, Gap
 from duly.domain.schedules import Revision, Schedule
 from duly.ports.audit import Among
 from duly.storage.executor import Executor, Row
+from duly.storage.sql.rows import finished_from_row, job_from_row
 from duly.storage.sql.schedule_rows import (
     arrears_from_row,
     gap_from_row,
@@ -72,10 +74,15 @@ class SqlAudit:
         rows = await self._x.fetch("stray_jobs", after=after or "", through=through)
         return [_stray_from_row(row) for row in rows], JobId(through)
 
-    async def gap_around(self, schedule_id: ScheduleId, slot: Instant) -> Gap | None:
-        for row in await self._x.fetch("gap_around", schedule_id=schedule_id, slot=slot):
+    async def last_gap(self, schedule_id: ScheduleId, *, through: Instant) -> Gap | None:
+        for row in await self._x.fetch("last_gap_through", schedule_id=schedule_id, through=through):
             return gap_from_row(row)
         return None
+
+    async def attempts(self, chain: JobId) -> list[Job | FinishedJob]:
+        ended = [finished_from_row(row) for row in await self._x.fetch("finished_chain", chain=chain)]
+        live = [job_from_row(row) for row in await self._x.fetch("live_chain", chain=chain)]
+        return [*ended, *live]
 
 
 def _audited_from_row(row: Row) -> AuditedRun:

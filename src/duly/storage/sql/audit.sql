@@ -48,6 +48,6 @@ FROM finished_jobs f JOIN schedule_runs r ON r.id = f.ledger_run
 WHERE f.id > :after AND f.id <= :through AND f.status = 'COMPLETED' AND f.chain IS DISTINCT FROM r.job_id
 ORDER BY f.id
 
--- name: gap_around
+-- name: last_gap_through
 SELECT {gap_columns} FROM schedule_gaps
-WHERE schedule_id = :schedule_id AND first_slot <= :slot AND last_slot >= :slot ORDER BY first_slot DESC LIMIT 1
+WHERE schedule_id = :schedule_id AND first_slot <= :through ORDER BY first_slot DESC LIMIT 1
