@@ -180,7 +180,7 @@ def situations(draw: st.DrawFn) -> tuple[Schedule, Instant, list[Outage], InFlig
 
 @pytest.mark.req("CRON-04")
 @pytest.mark.req("GRAPH-10")
-@settings(deadline=None, max_examples=1_500)
+@settings(deadline=None, max_examples=600)
 @given(situations())
 def test_counting_missed_slots_decides_as_looking_at_each_would(
     situation: tuple[Schedule, Instant, list[Outage], InFlight],
