@@ -14,7 +14,7 @@ from duly.domain.jitter import fire_at
 from duly.domain.payloads import EMPTY, Payload, payload_of
 from duly.domain.policies import Policies
 from duly.domain.pools import DEFAULT_POOL
-from duly.domain.retries import NO_RETRY, RetryPolicy
+from duly.domain.retries import DAY_MS, NO_RETRY, RetryPolicy
 from duly.domain.texts import name_of, text_of, whole_number_of
 
 
@@ -41,6 +41,10 @@ class Target:
         name_of(self.kind, field="kind")
         name_of(self.pool, field="pool")
         whole_number_of(self.priority, field="priority", least=-32_767, most=32_767)
+        if self.timeout_ms is not None:
+            whole_number_of(self.timeout_ms, field="timeout_ms", least=1, most=30 * DAY_MS)
+        if not isinstance(self.retry, RetryPolicy):
+            raise InvalidInput("retry", f"is a {type(self.retry).__name__}", fix="use a RetryPolicy")
         object.__setattr__(self, "payload", payload_of(self.params, field="params"))
 
 
