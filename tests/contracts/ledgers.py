@@ -12,6 +12,7 @@ from duly.domain.ids import JobId, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import Entry, NewJob
 from duly.domain.policies import Policies
+from duly.domain.retries import NO_RETRY, RetryPolicy
 from duly.domain.runs import Arrears, Gap, GapReason, Reason, Run, RunStatus
 from duly.domain.schedules import Schedule, Target, new_schedule
 from duly.ports.storage import Transaction
@@ -33,12 +34,12 @@ class Past:
         self.schedule = schedule
 
     @classmethod
-    async def begin(cls, world: World, name: str = "s", **policies: Any) -> "Past":
+    async def begin(cls, world: World, name: str = "s", *, retry: RetryPolicy = NO_RETRY, **policies: Any) -> "Past":
         schedule = new_schedule(
             schedule_id=name,
             owner="me",
             cadence=every("1m"),
-            target=Target(kind="work", pool=WIDE),
+            target=Target(kind="work", pool=WIDE, retry=retry),
             policies=Policies(**policies),
             now=MORNING,
         )
@@ -157,6 +158,12 @@ async def unguarded(world: World, index: str, *, clean_up: str) -> AsyncIterator
     finally:
         await world.rows(clean_up)
         await world.rows(definition)
+
+
+async def forget(world: World) -> None:
+    """What was broken on purpose is gone before the tables are held against their laws."""
+    for table in ("jobs", "schedule_runs"):
+        await world.rows(f"DELETE FROM {table}")
 
 
 def names(verdicts: Sequence[Verdict]) -> list[str]:

@@ -4,10 +4,11 @@ import pytest
 
 from duly.application import audit
 from duly.domain.audit import Law
+from duly.domain.retries import RetryPolicy
 from duly.domain.schedules import ScheduleState
 from duly.ports.storage import Transaction
-from tests.contracts.ledgers import Past, audited, found, minute, names, unguarded
-from tests.contracts.world import FAILED, World
+from tests.contracts.ledgers import Past, audited, forget, found, minute, names, unguarded
+from tests.contracts.world import World
 
 AT = "2027-01-15T08:0"
 
@@ -139,6 +140,7 @@ async def test_what_is_broken_is_named(world: World, broken: str, findings: list
     await world.rows(broken)
 
     assert await found(world) == findings
+    await forget(world)
 
 
 @pytest.mark.req("OWN-01", error=True)
@@ -199,6 +201,7 @@ async def test_a_run_whose_job_vanished_is_stuck(world: World) -> None:
     await world.rows("DELETE FROM jobs")
 
     assert await found(world) == [f"stuck: {AT}1:00Z: run_s_001 is pending, but none of its jobs is live"]
+    await forget(world)
 
 
 @pytest.mark.req("OWN-01", error=True)
@@ -208,6 +211,7 @@ async def test_a_run_that_ended_while_its_job_lives_on_is_backwards(world: World
     await world.rows(f"UPDATE schedule_runs SET status = 'success', completed_at = {minute(2)}")
 
     assert await found(world) == [f"backwards: {AT}1:00Z: run_s_001 is success, but its job job_s_001 is live"]
+    await forget(world)
 
 
 @pytest.mark.req("OWN-01", error=True)
@@ -219,7 +223,8 @@ async def test_a_run_in_a_session_that_fell_silent_is_stuck(world: World) -> Non
     await hand.claim()
     assert await found(world) == []
 
-    await past.alive(1.5, 5)
+    await past.alive(1.5, 2.5)
+    world.clock.advance(2.6 * 60)
 
     (stuck,) = await found(world)
     assert stuck.startswith(
@@ -228,17 +233,20 @@ async def test_a_run_in_a_session_that_fell_silent_is_stuck(world: World) -> Non
 
 
 @pytest.mark.req("OWN-01")
-async def test_retries_of_a_run_are_one_run(world: World) -> None:
-    past = await Past.begin(world)
-    past.schedule = past.schedule.changed(at=minute(0))
+async def test_a_run_and_its_retries_are_one_run(world: World) -> None:
+    past = await Past.begin(world, retry=RetryPolicy(max_attempts=2))
     await past.open(1)
     hand = await world.hand()
-    await hand.finish(*await hand.claim(), ending=FAILED)
+    await hand.fail(*await hand.claim())
 
-    (verdict,) = await audited(world)
+    (between,) = await audited(world)
+    world.clock.advance(10)
+    await world.queue.jobs.stage()
+    await hand.work_off()
+    (after,) = await audited(world)
 
-    assert [finding.law for finding in verdict.findings.kept] == []
-    assert str(verdict.tally) == "1 due = 1 ran (1 failed)"
+    assert between.findings.kept == after.findings.kept == []
+    assert (str(between.tally), str(after.tally)) == ("1 due = 1 running", "1 due = 1 ran")
 
 
 @pytest.mark.req("OWN-01", error=True)
@@ -284,7 +292,7 @@ async def test_the_deleted_are_audited_too(world: World) -> None:
 
     (verdict,) = await audited(world)
     assert str(verdict.tally) == "1 due = 1 pending"
-    await world.rows("DELETE FROM schedule_runs")
+    await forget(world)
     assert len(await found(world)) == 1
 
 

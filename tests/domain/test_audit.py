@@ -83,7 +83,7 @@ class History:
         judgement = Judgement(
             schedule,
             [self.schedule.recorded()] if self.revisions is None else self.revisions,
-            timekeeping=Timekeeping.from_spans(self.coverage),
+            timekeeping=Timekeeping.from_spans(self.coverage, now=at(self.now)),
             now=at(self.now),
             since=None if self.since is None else at(self.since) // SECOND,
             tz_version=self.tz_version,
@@ -216,6 +216,21 @@ def test_slots_in_the_future_of_a_clock_that_was_set_back_are_accounted_for() ->
     verdict = History(entries=rows(*range(1, 11)), opened=10, now=5).judged()
 
     assert (found(verdict), verdict.tally.due) == ([], 10)
+
+
+def test_what_was_missed_while_the_clock_was_ahead_stays_missed_when_it_is_set_back() -> None:
+    """At minute 2 the clock said 60 for a moment; the timekeeper was there through the hour that it had skipped."""
+    coverage = (Span(at(0), at(2)), Span(at(2.5), at(60)), Span(at(60), at(60)))
+    history = History(entries=[*rows(1, 2), gap(3, 59, 57), *rows(60)], opened=60, now=10, coverage=coverage)
+
+    assert found(history.judged()) == []
+
+
+def test_a_clock_that_was_set_back_leaves_new_slots_their_grace() -> None:
+    coverage = (Span(at(-5), at(60)),)
+
+    assert found(History(entries=rows(1, 2), opened=2, now=3.5, coverage=coverage).judged()) == []
+    assert laws(History(entries=rows(1, 2), opened=2, now=4.5, coverage=coverage).judged()) == [Law.LOST]
 
 
 def test_runs_by_hand_stand_beside_the_slots() -> None:

@@ -68,7 +68,7 @@ class Audit:
         self, tx: Transaction, schedules: Sequence[Schedule], since: Instant, strays: Strays, now: Instant
     ) -> list[Verdict]:
         spans = await tx.ledger.coverage(EVER)
-        timekeeping = Timekeeping.from_spans(spans, grace=self.grace, outage_after=self.outage_after)
+        timekeeping = Timekeeping.from_spans(spans, now=now, grace=self.grace, outage_after=self.outage_after)
         ledger = _Ledger(tx, Among(schedules[0].id, schedules[-1].id), since)
         verdicts = []
         for schedule in schedules:

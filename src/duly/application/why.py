@@ -27,7 +27,7 @@ class Why:
             return ScheduleFacts(
                 schedule=await _found(tx, schedule_id),
                 now=now,
-                timekeeping=Timekeeping.from_spans(await tx.ledger.coverage(now)),
+                timekeeping=Timekeeping.from_spans(await tx.ledger.coverage(now), now=now),
                 runs=await tx.ledger.of_schedule(schedule_id, before=None, most=NEWEST_RUNS),
                 gap=await tx.audit.last_gap(schedule_id, through=_END_OF_TIME),
                 owed=await tx.ledger.arrears(schedule_id),
@@ -50,7 +50,7 @@ class Why:
                 revisions=await tx.schedules.revisions(schedule_id),
                 slot=slot,
                 now=now,
-                timekeeping=Timekeeping.from_spans(await tx.ledger.coverage(EVER)),
+                timekeeping=Timekeeping.from_spans(await tx.ledger.coverage(EVER), now=now),
                 run=run,
                 jobs=[] if run is None or run.job_id is None else await tx.audit.attempts(run.job_id),
                 gap=gap if gap is not None and gap.last >= at else None,

@@ -23,14 +23,14 @@ class Timekeeping:
 
     @classmethod
     def from_spans(
-        cls, spans: Sequence[Span], *, grace: Micros = GRACE, outage_after: Micros = OUTAGE_AFTER
+        cls, spans: Sequence[Span], *, now: Instant, grace: Micros = GRACE, outage_after: Micros = OUTAGE_AFTER
     ) -> "Timekeeping":
-        """The spans of coverage, in order."""
-        settled = [Instant(span.end - grace) for span in spans if span.end - span.start > grace]
+        """The spans of coverage, in order. They may reach beyond now, if the clock was set back."""
+        settled = [min(span.end, now) - grace for span in spans if span.end - span.start > grace]
         return cls(
-            outages=outages_between(spans, outage_after=outage_after),
-            alive_at=max((span.end for span in spans), default=None),
-            settled_before=max(settled, default=None),
+            outages=outages_between(_as_first_recorded(spans), outage_after=outage_after),
+            alive_at=Instant(min(max(span.end for span in spans), now)) if spans else None,
+            settled_before=Instant(max(settled)) if settled else None,
         )
 
     def is_settled(self, fires_at: Instant) -> bool:
@@ -44,3 +44,15 @@ class Timekeeping:
                 return self.outages[at]
             at += 1
         return None
+
+
+def _as_first_recorded(spans: Sequence[Span]) -> list[Span]:
+    """Without spans that run into a later one.
+
+    Theirs is a clock that was set back into what stood as an outage: whatever was missed in it stays missed.
+    """
+    kept: list[Span] = []
+    for span in reversed(spans):
+        if not kept or span.end < kept[-1].start:
+            kept.append(span)
+    return kept[::-1]
