@@ -31,8 +31,8 @@ def lasting(micros: int) -> str:
     return duration_in_words(micros // SECOND)
 
 
-def slots_in_words(count: int) -> str:
-    return "1 slot" if count == 1 else f"{count} slots"
+def slots_in_words(count: int, first: Instant, last: Instant) -> str:
+    return f"1 slot, {written(first)}" if count == 1 else f"{count} slots from {written(first)} through {written(last)}"
 
 
 def why(reason: str | None, detail: str | None) -> str:

@@ -68,13 +68,10 @@ def _next(facts: ScheduleFacts) -> tuple[str, str]:
 
 def _missed(facts: ScheduleFacts) -> Iterator[str]:
     for owed in facts.owed:
-        yield (
-            f"It owes {slots_in_words(owed.count)} from {written(owed.next)} through {written(owed.last)},"
-            f" which are being caught up, the next at {written(owed.due_at)}."
-        )
-    if facts.gap is not None:
-        span = f"from {written(facts.gap.first)} through {written(facts.gap.last)}"
-        yield f"Its last gap is of {slots_in_words(facts.gap.count)} {span} ({facts.gap.reason})."
+        span = slots_in_words(owed.count, owed.next, owed.last)
+        yield f"It owes {span}; the next is caught up at {written(owed.due_at)}."
+    if (gap := facts.gap) is not None:
+        yield f"Its last gap is of {slots_in_words(gap.count, gap.first, gap.last)} ({gap.reason})."
 
 
 def _run(run: Run) -> str:

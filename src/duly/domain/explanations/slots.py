@@ -126,13 +126,11 @@ def _ledger(facts: SlotFacts) -> Iterator[str]:
     if facts.run is not None:
         yield from run_in_words(facts.run, facts.jobs)
     if (gap := facts.gap) is not None:
-        span = f"{slots_in_words(gap.count)} from {written(gap.first)} through {written(gap.last)}"
+        span = slots_in_words(gap.count, gap.first, gap.last)
         yield f"It lies in a gap of {span} ({gap.reason}): {_GAPS[gap.reason]}."
-    if facts.owed is not None:
-        yield (
-            f"It is owed: {slots_in_words(facts.owed.count)} from {written(facts.owed.next)} through"
-            f" {written(facts.owed.last)} are being caught up, the next at {written(facts.owed.due_at)}."
-        )
+    if (owed := facts.owed) is not None:
+        span = slots_in_words(owed.count, owed.next, owed.last)
+        yield f"It is owed, in all {span}; the next is caught up at {written(owed.due_at)}."
 
 
 _GAPS = {
