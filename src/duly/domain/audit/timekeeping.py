@@ -1,6 +1,6 @@
 """What coverage proves: when nobody kept time, and until when somebody did."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,12 +47,10 @@ class Timekeeping:
 
 
 def _as_first_recorded(spans: Sequence[Span]) -> list[Span]:
-    """Without spans that run into a later one.
+    """A span that runs into a later one begins where that one does.
 
-    Theirs is a clock that was set back into what stood as an outage: whatever was missed in it stays missed.
+    Its clock was set back, into what stood as an outage until then, and what had been missed there stays missed.
     """
-    kept: list[Span] = []
-    for span in reversed(spans):
-        if not kept or span.end < kept[-1].start:
-            kept.append(span)
-    return kept[::-1]
+    starts = [span.start for span in spans]
+    began = [Span(starts[bisect_right(starts, span.end) - 1], span.end) for span in spans]
+    return sorted(began, key=lambda span: span.start)
