@@ -31,7 +31,8 @@ class Jobs:
 
     async def put(self, new: NewJob) -> Put:
         """Durable when it returns. Callers that come while another put commits share the next commit."""
-        (entry,) = self._entries([new])
+        now = self.storage.clock.now()
+        entry = Entry(JobId(self.dice.new_id("job")), new, new.payload, now, self._places.take(now))
         if not new.resources and await self._gathering.put(entry):
             return Put(entry.id, PutOutcome.CREATED)
         (put,) = await self._put([entry])
