@@ -43,6 +43,7 @@ class Reason(StrEnum):
     COALESCED = "coalesced"
     REPLACED = "replaced"
     BROKEN = "broken"
+    LAUNCH = "launch"  # its job could not be put
 
 
 class GapReason(StrEnum):
