@@ -26,6 +26,16 @@ LAWS = {
     "a ticket belongs to a session that is gone": "SELECT id FROM tickets "
     "WHERE session NOT IN (SELECT id FROM sessions)",
     "a chain has two live ends": "SELECT chain FROM jobs GROUP BY chain HAVING count(*) > 1",
+    "a job names a ledger row that is not there": "SELECT id FROM jobs WHERE ledger_run IS NOT NULL "
+    "AND ledger_run NOT IN (SELECT id FROM schedule_runs)",
+    "a live job's ledger row has ended": "SELECT j.id, r.status FROM jobs j JOIN schedule_runs r "
+    "ON r.id = j.ledger_run WHERE r.status NOT IN ('pending', 'running')",
+    "a job runs and its ledger row does not": "SELECT j.id FROM jobs j JOIN schedule_runs r "
+    "ON r.id = j.ledger_run WHERE j.state = 'running' AND r.status <> 'running'",
+    "a ledger row runs that never started": "SELECT id FROM schedule_runs WHERE status = 'running' "
+    "AND started_at IS NULL",
+    "a ledger row waits for a job that is gone": "SELECT id FROM schedule_runs r WHERE job_id IS NOT NULL "
+    "AND status IN ('pending', 'running') AND (SELECT count(*) FROM jobs j WHERE j.ledger_run = r.id) <> 1",
     "an attempt beyond the policy": "SELECT id FROM jobs WHERE attempt > max_attempts "
     "UNION ALL SELECT id FROM finished_jobs WHERE attempt > max_attempts",
 }

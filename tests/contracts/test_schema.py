@@ -50,6 +50,7 @@ async def _sqlite_connection(world: World) -> apsw.Connection:
     return connection
 
 
+@pytest.mark.req("GRAPH-15")
 def test_both_stores_have_the_same_tables_and_columns(fresh_postgres_url: str) -> None:
     async def both() -> tuple[Columns, Columns]:
         from duly.storage.postgres.storage import PostgresStorage
@@ -68,6 +69,22 @@ def test_both_stores_have_the_same_tables_and_columns(fresh_postgres_url: str) -
         assert sqlite[table] == postgres[table], table
 
 
+@pytest.mark.req("GRAPH-15")
+def test_no_table_has_a_column_for_a_login_a_token_or_a_secret(fresh_postgres_url: str) -> None:
+    from duly.storage.postgres.storage import PostgresStorage
+
+    async def tables() -> Columns:
+        await (await PostgresStorage.open(fresh_postgres_url, listening=False)).close()
+        return await _postgres_columns(fresh_postgres_url)
+
+    columns = asyncio.run(tables())
+
+    assert {"schedules", "schedule_revisions", "schedule_runs", "schedule_gaps", "schedule_arrears"} <= set(columns)
+    named = {name for table in columns.values() for name, _, _ in table}
+    assert not named & {"session_id", "oauth_token", "api_key", "secret"}
+
+
+@pytest.mark.req("GRAPH-15")
 def test_both_stores_have_the_same_indexes(fresh_postgres_url: str) -> None:
     async def both() -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
         from duly.storage.postgres.storage import PostgresStorage

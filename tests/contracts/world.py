@@ -144,6 +144,9 @@ class World:
         with storage._writer.mutex:
             return list(storage._connection.execute(sql).fetchall())
 
+    async def transact(self, work: Work[T]) -> T:
+        return await self.queue.storage.transact(work)
+
     async def keeps_the_laws(self) -> None:
         broken = await broken_laws(self.rows)
         assert not broken, "\n".join(broken)

@@ -54,4 +54,4 @@ SELECT {schedule_columns}, {plan_columns} FROM schedules
 WHERE fire_at <= :now ORDER BY fire_at LIMIT :most {lock:no key update skip locked}
 
 -- name: next_fire_at
-SELECT min(fire_at) FROM schedules
+SELECT min(fire_at) FROM schedules WHERE fire_at IS NOT NULL

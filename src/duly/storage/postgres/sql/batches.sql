@@ -4,6 +4,8 @@
 -- so a statement's shape must leave the planner no choice but one index probe per row. LATERAL with a row lock, and
 -- OFFSET 0 where there is none, keep a probe from being turned into a join, which would hash or walk a whole table.
 -- `IS NOT DISTINCT FROM` keeps the session's index out of a lookup by id: with it, n reports met n claims pair by pair.
+-- An update joined to its rows names their ids once more: without that it may walk the whole primary key. And `completed_at
+-- IS NULL`, which says that a run has not ended, keeps the index of runs in flight out of a lookup by id.
 
 -- name: insert_jobs
 -- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain ledger_run
@@ -181,7 +183,7 @@ WITH alive AS (
 ), begun AS (
   UPDATE schedule_runs SET status = 'running', started_at = COALESCE(started_at, :now), attempt_count = attempt_count + 1
   WHERE id = ANY(ARRAY(SELECT ledger_run FROM claimed WHERE state = 'running' AND ledger_run IS NOT NULL))
-    AND status IN ('pending', 'running')
+    AND completed_at IS NULL
 )
 SELECT claimed.* FROM alive LEFT JOIN claimed ON true
 
@@ -281,7 +283,7 @@ UPDATE schedules SET opened_through = r.opened_through, next_run_at = r.next_run
   last_run_at = r.last_run_at
 FROM unnest(:id::text[], :opened_through::bigint[], :next_run_at::bigint[], :fire_at::bigint[], :last_run_at::bigint[])
      AS r(id, opened_through, next_run_at, fire_at, last_run_at)
-WHERE schedules.id = r.id AND schedules.opened_through <= r.opened_through
+WHERE schedules.id = ANY(:id::text[]) AND schedules.id = r.id AND schedules.opened_through <= r.opened_through
 
 -- name: insert_runs
 -- columns: id schedule_id owner_user_id revision kind own_key scheduled_for fire_at opened_at status reason detail job_id run_id trace_id attempt_count started_at completed_at error_message
@@ -309,7 +311,7 @@ UPDATE schedule_runs SET status = r.status, reason = r.reason, detail = r.detail
   completed_at = r.completed_at
 FROM unnest(:id::text[], :status::text[], :reason::text[], :detail::text[], :error_message::text[], :completed_at::bigint[])
      AS r(id, status, reason, detail, error_message, completed_at)
-WHERE schedule_runs.id = r.id AND schedule_runs.status IN ('pending', 'running')
+WHERE schedule_runs.id = ANY(:id::text[]) AND schedule_runs.id = r.id AND schedule_runs.completed_at IS NULL
 
 -- name: last_gaps
 -- columns: schedule_id
@@ -342,7 +344,8 @@ ON CONFLICT (schedule_id, first_slot) DO UPDATE SET
 -- name: forget_arrears
 -- columns: schedule_id first_slot
 DELETE FROM schedule_arrears USING unnest(:schedule_id::text[], :first_slot::bigint[]) AS r(schedule_id, first_slot)
-WHERE schedule_arrears.schedule_id = r.schedule_id AND schedule_arrears.first_slot = r.first_slot
+WHERE schedule_arrears.schedule_id = ANY(:schedule_id::text[])
+  AND schedule_arrears.schedule_id = r.schedule_id AND schedule_arrears.first_slot = r.first_slot
 
 -- name: forget_revocations
 -- columns: job_id
@@ -352,16 +355,19 @@ DELETE FROM revocations WHERE job_id = ANY(:job_id::text[])
 -- columns: id
 -- Their jobs have entered their handlers; the first start stands. A claim does the same in its own statement.
 UPDATE schedule_runs SET status = 'running', started_at = COALESCE(started_at, :now), attempt_count = attempt_count + 1
-WHERE id = ANY(:id::text[]) AND status IN ('pending', 'running')
+WHERE id = ANY(:id::text[]) AND completed_at IS NULL
 
 -- name: uncount_attempts
 -- columns: id
 -- Their jobs were given back before they entered their handlers.
-UPDATE schedule_runs SET attempt_count = attempt_count - 1 WHERE id = ANY(:id::text[]) AND status = 'running'
+UPDATE schedule_runs SET attempt_count = attempt_count - 1 WHERE id = ANY(:id::text[]) AND completed_at IS NULL
 
 -- name: end_runs
 -- columns: job
 -- The rows of jobs that have ended for good end as they did.
-UPDATE schedule_runs SET {as_its_job}
-FROM finished_jobs f
-WHERE f.id = ANY(:job::text[]) AND schedule_runs.id = f.ledger_run AND schedule_runs.status IN ('pending', 'running')
+WITH f AS MATERIALIZED (
+  SELECT ledger_run, status, error, finished_at FROM finished_jobs WHERE id = ANY(:job::text[])
+)
+UPDATE schedule_runs SET {as_its_job} FROM f
+WHERE schedule_runs.id = ANY(ARRAY(SELECT ledger_run FROM f)) AND schedule_runs.id = f.ledger_run
+  AND schedule_runs.completed_at IS NULL

@@ -192,7 +192,7 @@ WHERE schedule_id = :schedule_id AND status IN ('pending', 'running')
 -- columns: id status reason detail error_message completed_at
 UPDATE schedule_runs SET status = :status, reason = :reason, detail = :detail, error_message = :error_message,
   completed_at = :completed_at
-WHERE id = :id AND status IN ('pending', 'running')
+WHERE id = :id AND completed_at IS NULL
 
 -- name: last_gaps
 -- columns: schedule_id
@@ -229,16 +229,16 @@ DELETE FROM revocations WHERE job_id = :job_id
 -- columns: id
 -- Their jobs have entered their handlers; the first start stands.
 UPDATE schedule_runs SET status = 'running', started_at = COALESCE(started_at, :now), attempt_count = attempt_count + 1
-WHERE id = :id AND status IN ('pending', 'running')
+WHERE id = :id AND completed_at IS NULL
 
 -- name: uncount_attempts
 -- columns: id
 -- Their jobs were given back before they entered their handlers.
-UPDATE schedule_runs SET attempt_count = attempt_count - 1 WHERE id = :id AND status = 'running'
+UPDATE schedule_runs SET attempt_count = attempt_count - 1 WHERE id = :id AND completed_at IS NULL
 
 -- name: end_runs
 -- columns: job
 -- The rows of jobs that have ended for good end as they did.
 UPDATE schedule_runs SET {as_its_job}
 FROM finished_jobs f
-WHERE f.id = :job AND schedule_runs.id = f.ledger_run AND schedule_runs.status IN ('pending', 'running')
+WHERE f.id = :job AND schedule_runs.id = f.ledger_run AND schedule_runs.completed_at IS NULL
