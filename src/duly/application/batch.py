@@ -69,7 +69,7 @@ class Batch:
         self._gaps: list[Gap] = []
         self._arrears: list[Arrears] = []
         self._stops: list[tuple[ScheduleId, RunId]] = []
-        self._advanced: list[Schedule] = []
+        self._advanced: dict[ScheduleId, Schedule] = {}
         self._broken: list[Schedule] = []
 
     @property
@@ -95,7 +95,7 @@ class Batch:
         for arrears, _ in owed:
             self._owe(arrears)
         self._stops += [(schedule.id, RunId(run_id)) for run_id in (*decided.withdraw, *decided.stop)]
-        self._advanced.append(after)
+        self._advanced[schedule.id] = after
         return after
 
     def break_down(self, schedule: Schedule, error: BaseException) -> Schedule:
@@ -111,7 +111,7 @@ class Batch:
             self._opened(planned, slot, Fate.CAUGHT_UP, fire_at=planned.fires_at(slot)) for slot in taken.slots
         ]
         self._arrears.append(taken.left)
-        self._advanced.append(_having_run(schedule, taken.slots))
+        self._ran(schedule, taken.slots)
 
     def forgive(self, owed: Arrears) -> None:
         gap, nothing = forgiven(owed, now=self.now)
@@ -121,7 +121,10 @@ class Batch:
     def add(self, schedule: Schedule, slots: Sequence[int], *, kind: RunKind, own_key: str) -> None:
         """Runs that no cadence planned: by hand, or of a backfill."""
         self._rows += [self._opened(schedule, slot, Fate.OPENED, kind=kind, own_key=own_key) for slot in slots]
-        self._advanced.append(_having_run(schedule, slots))
+        self._ran(schedule, slots)
+
+    def _ran(self, schedule: Schedule, slots: Sequence[int]) -> None:
+        self._advanced[schedule.id] = _having_run(self._advanced.get(schedule.id, schedule), slots)
 
     # Rows, jobs, gaps, arrears
 
@@ -227,8 +230,9 @@ class Batch:
             await tx.ledger.owe(arrears)
         for schedule_id, run_id in _emptied(self._stops):
             await self._stop(tx, schedule_id, run_id)
-        if advanced := _emptied(self._advanced):
-            await tx.schedules.advance(advanced)
+        if self._advanced:
+            await tx.schedules.advance(list(self._advanced.values()))
+            self._advanced.clear()
         for broken in _emptied(self._broken):
             await tx.schedules.revise(broken)
 
@@ -259,11 +263,15 @@ class Batch:
         entering = [(row, row.entry) for row in rows if row.entry]
         if entering:
             puts = await tx.jobs.put([entry for _, entry in entering])
-            left = [(row, put) for (row, _), put in zip(entering, puts, strict=True) if put.outcome is PutOutcome.LEFT]
-            for row, put in left:
-                self._fail(row, f"job {put.job_id} runs under this key already")
-            if left:
-                await tx.ledger.close([row.run for row, _ in left])
+            taken = [
+                (row, put.job_id)
+                for (row, _), put in zip(entering, puts, strict=True)
+                if put.outcome is not PutOutcome.CREATED
+            ]
+            for row, job_id in taken:
+                self._fail(row, f"job {job_id} has the key of this slot")
+            if taken:
+                await tx.ledger.close([row.run for row, _ in taken])
         self.decisions += [self._decision(row) for row in rows]
 
     def _decision(self, row: _Row) -> Decision:
