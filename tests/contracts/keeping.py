@@ -1,5 +1,6 @@
 """Short words for tests in which time is kept: schedules, ticks, and what the ledger says afterwards."""
 
+from itertools import takewhile
 from typing import Any
 
 from duly.application.tally import Tally
@@ -9,8 +10,8 @@ from duly.domain.decisions import Decision
 from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant
 from duly.domain.policies import Policies
-from duly.domain.runs import Arrears, Gap, Run
-from duly.domain.schedules import Schedule, Target
+from duly.domain.runs import Arrears, Gap, Run, RunKind
+from duly.domain.schedules import Schedule, ScheduleState, Target
 from tests.contracts.clocks import MORNING
 from tests.contracts.world import WIDE, World
 
@@ -80,7 +81,13 @@ class Keeping:
     async def fates(self, schedule_id: str = "s") -> list[str]:
         """`minute: status reason` of each row, oldest slot first."""
         return [
-            " ".join([f"{(run.scheduled_for - MORNING) / (60 * SECOND):g}:", run.status, *([run.reason] if run.reason else [])])
+            " ".join(
+                [
+                    f"{(run.scheduled_for - MORNING) / (60 * SECOND):g}:",
+                    run.status,
+                    *([run.reason] if run.reason else []),
+                ]
+            )
             for run in await self.runs(schedule_id)
         ]
 
@@ -96,3 +103,26 @@ class Keeping:
 
     async def owed(self, schedule_id: str = "s") -> list[Arrears]:
         return await self.world.transact(lambda tx: tx.ledger.arrears(ScheduleId(schedule_id)))
+
+    async def accounts_for_every_slot(self, schedule_id: str = "s") -> None:
+        """The slot law, from the revisions alone: each planned slot has one row, or lies in one gap, or is owed."""
+        revisions = await self.schedules.revisions(schedule_id, owner=None)
+        (opened_through,) = (await self.world.rows(f"SELECT opened_through FROM schedules WHERE id = '{schedule_id}'"))[
+            0
+        ]
+        planned: list[Instant] = []
+        ends = [revision.effective_from for revision in revisions[1:]] + [opened_through // SECOND]
+        for revision, end in zip(revisions, ends, strict=True):
+            assert revision.effective_from <= end
+            if revision.state is ScheduleState.ACTIVE:
+                slots = takewhile(
+                    lambda slot, end=end: slot <= end, revision.cadence.seconds_after(revision.effective_from)
+                )
+                planned += [Instant(slot * SECOND) for slot in slots]
+        rows = [run.scheduled_for for run in await self.runs(schedule_id) if run.kind is RunKind.SLOT]
+        spans = [(gap.first, gap.last, gap.count) for gap in await self.gaps(schedule_id)]
+        spans += [(owed.next, owed.last, owed.count) for owed in await self.owed(schedule_id)]
+        unopened = [slot for first, last, _ in spans for slot in planned if first <= slot <= last]
+        assert sorted(rows + unopened) == planned
+        for first, last, count in spans:
+            assert count == len([slot for slot in planned if first <= slot <= last])

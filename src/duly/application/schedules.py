@@ -7,6 +7,7 @@ an operator names none.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from duly.application.batch import MOST_ROWS, Batch, Drawn, draw, refusal_of
@@ -95,7 +96,10 @@ class Schedules:
         )
         changes = {"cadence": cadence, "target": target, "policies": policies, **_IN_STATE[ScheduleState.ACTIVE]}
 
+        earlier_runs = count()
+
         async def work(tx: Transaction) -> _Changed:
+            is_rerun = next(earlier_runs) > 0
             await _require_pool(tx, target.pool)
             if await tx.schedules.add(new):
                 # From here on somebody counts on being in time.
@@ -104,8 +108,11 @@ class Schedules:
             schedule = await tx.schedules.lock(new.id)
             if schedule is None or schedule.owner != new.owner:
                 raise ScheduleExists(new.id) if anew else UnknownSchedule(new.id)
-            is_ours = schedule.updated_at == drawn.now
-            if anew and schedule.state is not ScheduleState.DELETED and not is_ours:
+            if (
+                anew
+                and schedule.state is not ScheduleState.DELETED
+                and not (is_rerun and schedule.updated_at == drawn.now)
+            ):
                 raise ScheduleExists(new.id)
             return await self._revise(tx, schedule, changes, drawn)
 
@@ -159,10 +166,13 @@ class Schedules:
         if "cadence" in changes:
             require_fires(changes["cadence"], after=drawn.now // SECOND)
 
+        earlier_runs = count()
+
         async def work(tx: Transaction) -> _Changed:
+            is_rerun = next(earlier_runs) > 0
             schedule = await _known(tx, schedule_id, owner, lock=True)
-            # What is so since this very moment is what an earlier run of this work did, whose answer was lost.
-            if not (_is_so(schedule, changes) and schedule.updated_at == drawn.now):
+            # An earlier run of this work, whose answer was lost, may have made the schedule what it is.
+            if not (is_rerun and schedule.updated_at == drawn.now and _is_so(schedule, changes)):
                 _require_living(schedule)
                 schedule.require_revision(expected_revision)
             if "target" in changes:
