@@ -11,11 +11,14 @@ import pytest
 from duly.domain.ids import PoolName
 from duly.domain.jobs import COMPLETED, PutOutcome
 from duly.domain.sessions import Report, Wanted
+from tests.contracts.plans import launched, planned, row_of
 from tests.contracts.shared_postgres import SharedPostgres
 from tests.contracts.world import FAILED, WIDE, World
 from tests.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.store("postgres")
+
+COMMIT = b"COMMIT\0"  # the whole message: a BEGIN says READ COMMITTED
 
 
 @asynccontextmanager
@@ -73,7 +76,7 @@ async def test_no_job_is_entered_twice_when_the_answer_to_its_start_was_lost(
         await world.put("next")
         hand = await world.hand(2)
 
-        proxy.cut_once("after", b"COMMIT")
+        proxy.cut_once("after", COMMIT)
         claimed = await hand.claim(2)
 
         assert [job.kind for job in claimed] == ["plain", "next" if full else "needing"]
@@ -90,7 +93,7 @@ async def test_an_exchange_whose_answer_was_lost_is_found(empty_postgres: Shared
         (job,) = await hand.claim(1)
         (held,) = await hand.hold(1)
 
-        proxy.cut_once("after", b"COMMIT")
+        proxy.cut_once("after", COMMIT)
         exchange = await hand.exchange(
             reports=[Report(job, FAILED if ending is FAILED else COMPLETED)],
             starting=[held],
@@ -112,3 +115,28 @@ async def test_a_put_whose_answer_was_lost_made_one_job(empty_postgres: SharedPo
 
         assert put.outcome is PutOutcome.CREATED
         assert await world.rows("SELECT id FROM jobs") == [(put.job_id,)]
+
+
+@pytest.mark.req("CRON-01")
+async def test_a_schedule_whose_creation_was_not_answered_is_found_as_ones_own(empty_postgres: SharedPostgres) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        proxy.cut_once("after", COMMIT)
+
+        made = await planned(world)
+
+        assert await world.transact(lambda tx: tx.schedules.revisions(made.id)) == [made.recorded()]
+
+
+@pytest.mark.req("GRAPH-19")
+async def test_a_run_whose_claim_was_not_answered_is_counted_once(empty_postgres: SharedPostgres) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        await planned(world)
+        await launched(world)
+        hand = await world.hand(1)
+
+        proxy.cut_once("after", hand.session.encode())
+        (job,) = await hand.claim()
+        await hand.finish(job)
+
+        row = await row_of(world)
+        assert (row.status, row.attempt_count) == ("success", 1)
