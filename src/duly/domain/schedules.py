@@ -45,10 +45,10 @@ class Target:
         name_of(self.kind, field="kind")
         name_of(self.pool, field="pool")
         whole_number_of(self.priority, field="priority", least=-32_767, most=32_767)
-        if not isinstance(self.retry, RetryPolicy):
-            raise InvalidInput("retry", f"is a {type(self.retry).__name__}", fix="use a RetryPolicy")
         if self.timeout_ms is not None:
             whole_number_of(self.timeout_ms, field="timeout_ms", least=1, most=30 * DAY_MS)
+        if not isinstance(self.retry, RetryPolicy):
+            raise InvalidInput("retry", f"is a {type(self.retry).__name__}", fix="use a RetryPolicy")
         object.__setattr__(self, "payload", payload_of(self.params, field="params"))
 
 
