@@ -5,12 +5,16 @@ On SQLite the answer cannot be lost without the process.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import pytest
 
+from duly import every
 from duly.domain.ids import PoolName
 from duly.domain.jobs import COMPLETED, PutOutcome
+from duly.domain.schedules import Target
 from duly.domain.sessions import Report, Wanted
+from tests.contracts.keeping import Keeping
 from tests.contracts.plans import launched, planned, row_of
 from tests.contracts.shared_postgres import SharedPostgres
 from tests.contracts.world import FAILED, WIDE, World
@@ -140,3 +144,96 @@ async def test_a_run_whose_claim_was_not_answered_is_counted_once(empty_postgres
 
         row = await row_of(world)
         assert (row.status, row.attempt_count) == ("success", 1)
+
+
+# Slots and schedules
+
+
+@pytest.mark.req("GRAPH-08", error=True)
+@pytest.mark.req("CRON-06")
+@pytest.mark.parametrize("where", ["before", "after"])
+async def test_an_opening_whose_answer_was_lost_is_not_made_twice(
+    empty_postgres: SharedPostgres, where: Literal["before", "after"]
+) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        keeping = Keeping(world)
+        await keeping.schedule(overlap="allow")
+        await keeping.alive_until(3)
+
+        proxy.cut_once(where, COMMIT)
+        await keeping.tick()
+
+        assert await keeping.fates() == ["1: pending", "2: pending", "3: pending"]
+        assert await world.rows("SELECT count(*) FROM jobs") == [(3,)]
+        await keeping.accounts_for_every_slot()
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+async def test_a_catch_up_whose_answer_was_lost_is_not_made_twice(
+    empty_postgres: SharedPostgres, where: Literal["before", "after"]
+) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        keeping = Keeping(world)
+        await keeping.schedule(overlap="queue", catch_up="fire_immediately")
+        await keeping.outage_until(4.5)
+        await world.queue.timekeeping.open_due()
+
+        proxy.cut_once(where, COMMIT)
+        await world.queue.timekeeping.catch_up()
+
+        assert await keeping.fates() == [f"{minute}: pending" for minute in (1, 2, 3, 4)]
+        await keeping.accounts_for_every_slot()
+
+
+@pytest.mark.parametrize("change", ["edit", "pause", "delete"])
+async def test_a_change_whose_answer_was_lost_is_one_revision(empty_postgres: SharedPostgres, change: str) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        keeping = Keeping(world)
+        await keeping.schedule(overlap="allow")
+        await keeping.alive_until(1)
+        given = {"cadence": every("2m")} if change == "edit" else {}
+
+        proxy.cut_once("after", COMMIT)
+        changed = await getattr(keeping.schedules, change)("s", owner="ann", expected_revision=1, **given)
+
+        assert changed.revision == 2
+        assert [revision.number for revision in await keeping.schedules.revisions("s", owner="ann")] == [1, 2]
+        assert await keeping.fates() == ["1: pending"]
+
+
+@pytest.mark.parametrize("earlier", ["nothing", "tombstone", "other"])
+async def test_a_schedule_whose_definition_was_not_answered_is_defined_once(
+    empty_postgres: SharedPostgres, earlier: str
+) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        keeping = Keeping(world)
+        if earlier != "nothing":
+            await keeping.schedule()
+        if earlier == "tombstone":
+            await keeping.schedules.delete("s", owner="ann")
+        world.clock.advance(1)
+
+        proxy.cut_once("after", COMMIT)
+        if earlier == "other":
+            target = Target(kind="s", pool=WIDE)
+            made = await keeping.schedules.upsert("s", owner="ann", cadence=every("2m"), target=target)
+        else:
+            made = await keeping.schedule(cadence=every("2m"))
+
+        assert made.revision == {"nothing": 1, "other": 2, "tombstone": 3}[earlier]
+        assert len(await keeping.schedules.revisions("s", owner="ann")) == made.revision
+
+
+@pytest.mark.parametrize("key", [None, "once"])
+async def test_runs_that_were_asked_for_and_not_answered_are_there_once(
+    empty_postgres: SharedPostgres, key: str | None
+) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        keeping = Keeping(world)
+        await keeping.schedule()
+
+        proxy.cut_once("after", COMMIT)
+        run = await keeping.schedules.run_now("s", owner="ann", key=key)
+
+        assert [row.id for row in await keeping.runs()] == [run.id]
+        assert await world.rows("SELECT id FROM jobs") == [(run.job_id,)]

@@ -1,12 +1,14 @@
 """Jitter is the same everywhere, stays in its slot's neighbourhood, and keeps slots in order."""
 
-from itertools import pairwise
+import time
+from datetime import UTC, datetime
+from itertools import islice, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duly import cron, every
+from duly import cron, every, once
 from duly.domain.cadence import Cadence
 from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant
@@ -59,6 +61,39 @@ def test_slots_never_change_places(cadence: Cadence, start: int, jitter_ms: int)
     assert all(earlier < later for earlier, later in pairwise(fires))
 
 
+@pytest.mark.req("CRON-05")
+@given(
+    cadence=st.sampled_from([every("90s"), cron("*/5 * * * *"), cron("0 9,10,17 * * MON-FRI", "Europe/Berlin")]),
+    start=st.integers(1_700_000_000, 1_900_000_000),
+)
+def test_a_slot_stays_within_half_the_way_to_its_nearer_neighbour(cadence: Cadence, start: int) -> None:
+    before, slot, later = islice(cadence.seconds_after(start), 3)
+
+    offset = jittered(cadence, slot, jitter_ms=86_400_000) - slot * SECOND
+
+    assert 2 * abs(offset) < min(slot - before, later - slot, 2 * 86_400) * SECOND
+
+
+def test_a_slot_without_neighbours_has_all_of_its_jitter() -> None:
+    single = once(datetime.fromtimestamp(SLOT, UTC))
+    offsets = {jittered(single, SLOT, jitter_ms=86_400_000, name=str(n)) - SLOT * SECOND for n in range(100)}
+
+    assert max(map(abs, offsets)) > 43_200 * SECOND
+
+
+@pytest.mark.parametrize("expr", ["* * * * * *", "* * * * *", "@yearly", "0 0 29 2 *"])
+def test_neighbours_are_found_without_stepping(expr: str) -> None:
+    cadence = cron(expr, "Europe/Berlin")
+    slots = list(islice(cadence.seconds_after(SLOT), 20))
+
+    began = time.process_time()
+    for slot in slots:
+        jittered(cadence, slot, jitter_ms=86_400_000)
+
+    assert time.process_time() - began < 0.1
+
+
+@pytest.mark.req("CRON-05")
 def test_nothing_fires_before_the_schedule_began() -> None:
     for n in range(50):
         slot = SLOT + 3600 * n

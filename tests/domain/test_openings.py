@@ -1,6 +1,8 @@
 """The decision table: every kind of slot under every policy, and what must hold whatever the policies."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -8,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duly import every
-from duly.domain.coverage import Outage
+from duly.domain import openings
+from duly.domain.coverage import OUTAGE_AFTER, Outage, Span, extended, outages_between
 from duly.domain.ids import RunId
 from duly.domain.instants import SECOND, Instant
 from duly.domain.openings import MOST_AT_ONCE, InFlight, Plan, plan
@@ -21,10 +24,18 @@ SECOND_0 = BORN // SECOND
 
 
 def minutely(**policies: object) -> Schedule:
+    return paced("1m", **policies)
+
+
+def secondly(**policies: object) -> Schedule:
+    return paced("1s", **policies)
+
+
+def paced(interval: str, **policies: object) -> Schedule:
     return new_schedule(
         schedule_id="s",
         owner="me",
-        cadence=every("1m"),
+        cadence=every(interval),
         target=Target(kind="work"),
         policies=Policies(**policies),  # type: ignore[arg-type]
         now=BORN,
@@ -40,54 +51,185 @@ def after(minutes: float) -> Instant:
 
 
 def decided(
-    schedule: Schedule, *, minutes: float, outages: tuple[Outage, ...] = (), in_flight: InFlight | None = None
+    schedule: Schedule,
+    *,
+    minutes: float = 0,
+    now: Instant | None = None,
+    outages: tuple[Outage, ...] = (),
+    in_flight: InFlight | None = None,
 ) -> Plan:
-    return plan(schedule, now=after(minutes), outages=outages, in_flight=in_flight or InFlight(), run_ids=run_ids())
+    in_flight = InFlight() if in_flight is None else in_flight
+    return plan(schedule, now=now or after(minutes), outages=outages, in_flight=in_flight, run_ids=run_ids())
 
 
 def fates(result: Plan) -> list[str]:
     return [opening.reason or "runs" for opening in result.openings]
 
 
-# Slots that are on time or late
+# The rows of the table, each by its name: slot, overlap, in flight, becomes
+
+
+def rows_of_the_table() -> list[str]:
+    """Slot, overlap and what is in flight, as they stand in a test's name."""
+    table = [line for line in str(openings.__doc__).splitlines() if line.startswith("|")][2:]
+    named, slot = [], ""
+    for line in table:
+        _, first, overlap, in_flight, *_ = (cell.strip() for cell in line.split("|"))
+        slot = first or slot
+        named.append("_".join(re.findall(r"\w+", f"{slot} {overlap} {in_flight}")))
+    return named
+
+
+def test_every_row_of_the_table_has_a_test_of_its_name() -> None:
+    rows = rows_of_the_table()
+    tests = [name for name in globals() if "_becomes_" in name]
+
+    assert len(rows) == len(tests) == 10
+    assert [row for row in rows if not any(name.startswith(f"test_{row}_becomes_") for name in tests)] == []
+
+
+on_time_or_late = pytest.mark.parametrize("minutes", [1, 1.5, 1.99], ids=["on time", "late", "later"])
+MISSED_FROM_1_THROUGH_5 = (Outage(after(0.5), after(5.5)),)
 
 
 @pytest.mark.req("CRON-03")
 @pytest.mark.req("GRAPH-14")
+@on_time_or_late
+@pytest.mark.parametrize(("running", "waiting"), [([], []), (["r"], []), ([], ["w"]), (["r"], ["w"])])
+def test_on_time_or_late_allow_anything_becomes_a_run(minutes: float, running: list[str], waiting: list[str]) -> None:
+    result = decided(minutely(overlap="allow"), minutes=minutes, in_flight=InFlight(running, waiting))
+
+    assert fates(result) == ["runs"]
+    assert (result.withdraw, result.stop) == ([], [])
+
+
+@pytest.mark.req("CRON-03")
+@pytest.mark.req("GRAPH-14")
+@on_time_or_late
+def test_on_time_or_late_skip_nothing_becomes_a_run(minutes: float) -> None:
+    assert fates(decided(minutely(overlap="skip"), minutes=minutes)) == ["runs"]
+
+
+@pytest.mark.req("CRON-03")
+@pytest.mark.req("GRAPH-14")
+@on_time_or_late
+@pytest.mark.parametrize(
+    ("running", "waiting", "named"), [(["r"], [], "r"), ([], ["w"], "w"), (["r", "q"], ["w"], "r")]
+)
+def test_on_time_or_late_skip_something_becomes_skipped_and_names_what_is_in_its_way(
+    minutes: float, running: list[str], waiting: list[str], named: str
+) -> None:
+    result = decided(minutely(overlap="skip"), minutes=minutes, in_flight=InFlight(running, waiting))
+
+    assert fates(result) == [Reason.OVERLAP]
+    assert result.openings[0].detail == f"{named} was still in flight"
+    assert (result.withdraw, result.stop) == ([], [])
+
+
+@pytest.mark.req("CRON-03")
+@on_time_or_late
+@pytest.mark.parametrize(("running", "waiting"), [([], []), (["r"], []), ([], ["w"]), (["r"], ["w", "v"])])
+def test_on_time_or_late_queue_anything_becomes_a_run(minutes: float, running: list[str], waiting: list[str]) -> None:
+    in_flight = InFlight(running, [*waiting])
+
+    result = decided(minutely(overlap="queue"), minutes=minutes, in_flight=in_flight)
+
+    assert fates(result) == ["runs"]
+    assert in_flight.waiting == [*waiting, "run 1"]
+    assert (result.withdraw, result.stop) == ([], [])
+
+
+@pytest.mark.req("CRON-03")
+@on_time_or_late
+@pytest.mark.parametrize("running", [[], ["r"]])
+def test_on_time_or_late_queue_one_nothing_waits_becomes_a_run(minutes: float, running: list[str]) -> None:
+    result = decided(minutely(overlap="queue_one"), minutes=minutes, in_flight=InFlight(running, []))
+
+    assert fates(result) == ["runs"]
+    assert (result.withdraw, result.stop) == ([], [])
+
+
+@pytest.mark.req("CRON-03")
+@on_time_or_late
+@pytest.mark.parametrize("running", [[], ["r"]])
+def test_on_time_or_late_queue_one_one_waits_becomes_skipped_and_names_it(minutes: float, running: list[str]) -> None:
+    result = decided(minutely(overlap="queue_one"), minutes=minutes, in_flight=InFlight(running, ["w"]))
+
+    assert fates(result) == [Reason.COALESCED]
+    assert result.openings[0].detail == "coalesced into w, which was waiting"
+
+
+@pytest.mark.req("GRAPH-14")
+@on_time_or_late
+@pytest.mark.parametrize(("running", "waiting"), [([], []), (["r"], []), ([], ["w"]), (["r", "q"], ["w", "v"])])
+def test_on_time_or_late_replace_anything_becomes_a_run_instead_of_them(
+    minutes: float, running: list[str], waiting: list[str]
+) -> None:
+    result = decided(minutely(overlap="replace"), minutes=minutes, in_flight=InFlight(running, [*waiting]))
+
+    assert fates(result) == ["runs"]
+    assert result.withdraw == waiting
+    assert result.stop == running
+
+
+@pytest.mark.req("GRAPH-10")
+@pytest.mark.req("CRON-04")
+@pytest.mark.parametrize("overlap", Overlap)
+def test_missed_any_catch_up_none_becomes_part_of_a_gap(overlap: Overlap) -> None:
+    result = decided(minutely(overlap=overlap, catch_up="none"), minutes=5.5, outages=MISSED_FROM_1_THROUGH_5)
+
+    (gap,) = result.gaps
+    assert (gap.first, gap.last, gap.count) == (SECOND_0 + 60, SECOND_0 + 300, 5)
+    assert gap.reason is GapReason.OUTAGE
+    assert (result.openings, result.arrears) == ([], [])
+
+
+@pytest.mark.req("CRON-04")
+@pytest.mark.parametrize("catch_up", [CatchUp.FIRE_IMMEDIATELY, CatchUp.SPREAD])
+@pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.QUEUE])
+def test_missed_allow_queue_catch_up_on_becomes_arrears(overlap: Overlap, catch_up: CatchUp) -> None:
+    """All of them, the oldest first; the cap is kept when they are caught up."""
+    schedule = minutely(overlap=overlap, catch_up=catch_up, catch_up_cap=2)
+
+    result = decided(schedule, minutes=5.5, outages=MISSED_FROM_1_THROUGH_5)
+
+    (arrears,) = result.arrears
+    assert (arrears.first, arrears.last, arrears.count) == (SECOND_0 + 60, SECOND_0 + 300, 5)
+    assert (result.openings, result.gaps) == ([], [])
+
+
+@pytest.mark.req("CRON-04")
+@pytest.mark.parametrize("catch_up", [CatchUp.FIRE_IMMEDIATELY, CatchUp.SPREAD])
 @pytest.mark.parametrize(
     ("overlap", "running", "waiting", "fate"),
     [
-        (Overlap.ALLOW, [], [], "runs"),
-        (Overlap.ALLOW, ["r"], ["w"], "runs"),
         (Overlap.SKIP, [], [], "runs"),
         (Overlap.SKIP, ["r"], [], Reason.OVERLAP),
-        (Overlap.SKIP, [], ["w"], Reason.OVERLAP),
-        (Overlap.QUEUE, ["r"], ["w"], "runs"),
         (Overlap.QUEUE_ONE, ["r"], [], "runs"),
-        (Overlap.QUEUE_ONE, [], ["w"], Reason.COALESCED),
         (Overlap.QUEUE_ONE, ["r"], ["w"], Reason.COALESCED),
         (Overlap.REPLACE, ["r"], ["w"], "runs"),
     ],
 )
-def test_a_slot_meets_what_is_in_flight(overlap: Overlap, running: list[str], waiting: list[str], fate: str) -> None:
-    result = decided(minutely(overlap=overlap), minutes=1, in_flight=InFlight(running, waiting))
+def test_missed_skip_queue_one_replace_catch_up_on_becomes_a_gap_and_the_newest_as_if_late(
+    overlap: Overlap, catch_up: CatchUp, running: list[str], waiting: list[str], fate: str
+) -> None:
+    schedule = minutely(overlap=overlap, catch_up=catch_up)
 
+    result = decided(schedule, minutes=5.5, outages=MISSED_FROM_1_THROUGH_5, in_flight=InFlight(running, [*waiting]))
+
+    (gap,) = result.gaps
+    assert (gap.first, gap.last, gap.count) == (SECOND_0 + 60, SECOND_0 + 240, 4)
+    assert gap.reason is GapReason.SUPERSEDED
+    assert [opening.slot for opening in result.openings] == [SECOND_0 + 300]
     assert fates(result) == [fate]
+    if overlap is Overlap.REPLACE:
+        assert (result.withdraw, result.stop) == (waiting, running)
 
 
-def test_a_skipped_slot_names_the_run_in_its_way() -> None:
-    result = decided(minutely(overlap="skip"), minutes=1, in_flight=InFlight(["run 7"]))
-
-    assert result.openings[0].detail == "run 7 was still in flight"
+# Several late slots
 
 
-def test_replacing_withdraws_what_waits_and_stops_what_runs() -> None:
-    result = decided(minutely(overlap="replace"), minutes=1, in_flight=InFlight(["r"], ["w1", "w2"]))
-
-    assert result.withdraw == ["w1", "w2"]
-    assert result.stop == ["r"]
-
-
+@pytest.mark.req("CRON-03")
 def test_late_slots_are_decided_one_after_another() -> None:
     assert fates(decided(minutely(overlap="skip"), minutes=3)) == ["runs", Reason.OVERLAP, Reason.OVERLAP]
     assert fates(decided(minutely(overlap="queue"), minutes=3)) == ["runs", "runs", "runs"]
@@ -95,6 +237,7 @@ def test_late_slots_are_decided_one_after_another() -> None:
     assert fates(decided(minutely(overlap="replace"), minutes=3)) == [Reason.REPLACED, Reason.REPLACED, "runs"]
 
 
+@pytest.mark.req("OWN-06")
 def test_a_slot_that_is_merely_late_always_fires() -> None:
     """However late: what was not inside an outage is not missed."""
     result = decided(minutely(overlap="queue"), minutes=50)
@@ -103,9 +246,73 @@ def test_a_slot_that_is_merely_late_always_fires() -> None:
     assert not result.gaps
 
 
-# Missed slots
+def after_a_silence(microseconds: int) -> tuple[tuple[Outage, ...], Instant]:
+    """Heartbeats at birth and after the silence, as coverage keeps them: its outages, and now."""
+    now = Instant(BORN + microseconds)
+    span, is_new = extended(Span(BORN, BORN), now)
+    spans = [Span(BORN, BORN), span] if is_new else [span]
+    return tuple(outages_between(spans)), now
 
-OUTAGE = (Outage(after(0.5), after(5.5)),)
+
+@pytest.mark.req("OWN-06")
+@pytest.mark.req("CRON-03")
+def test_the_late_slots_of_the_longest_silence_that_is_no_outage_each_have_a_row() -> None:
+    outages, now = after_a_silence(OUTAGE_AFTER)
+
+    result = decided(secondly(overlap="skip"), now=now, outages=outages)
+
+    assert [opening.slot for opening in result.openings] == list(range(SECOND_0 + 1, SECOND_0 + 61))
+    assert fates(result) == ["runs", *[Reason.OVERLAP] * 59]
+    assert {opening.detail for opening in result.openings[1:]} == {"run 1 was still in flight"}
+    assert not result.gaps
+
+
+@pytest.mark.req("OWN-06")
+def test_late_slots_all_run_where_runs_may_queue() -> None:
+    outages, now = after_a_silence(OUTAGE_AFTER)
+
+    assert fates(decided(secondly(overlap="queue"), now=now, outages=outages)) == ["runs"] * 60
+
+
+@pytest.mark.req("OWN-06", error=True)
+@pytest.mark.req("GRAPH-10")
+def test_a_microsecond_more_of_silence_is_an_outage_and_its_slots_are_missed() -> None:
+    outages, now = after_a_silence(OUTAGE_AFTER + 1)
+
+    result = decided(secondly(overlap="skip"), now=now, outages=outages)
+
+    assert [(gap.first, gap.last, gap.count) for gap in result.gaps] == [(SECOND_0 + 1, SECOND_0 + 60, 60)]
+    assert result.openings == []
+
+
+@pytest.mark.req("CRON-05")
+def test_whether_a_jittered_slot_was_missed_depends_on_when_it_fires() -> None:
+    schedule = minutely(overlap="queue", jitter_ms=20_000)
+    fires = [schedule.fires_at(SECOND_0 + 60 * n) for n in range(1, 8)]
+
+    # An outage that begins as the third slot fires and ends as the fifth does holds the fourth alone.
+    result = decided(schedule, minutes=8, outages=(Outage(fires[2], fires[4]),))
+
+    assert [gap.first for gap in result.gaps] == [gap.last for gap in result.gaps] == [SECOND_0 + 240]
+    opened = [(opening.slot, opening.fire_at) for opening in result.openings[:6]]
+    assert opened == [(SECOND_0 + 60 * n, fires[n - 1]) for n in (1, 2, 3, 5, 6, 7)]
+
+
+# Several missed slots
+
+OUTAGE = MISSED_FROM_1_THROUGH_5
+
+
+@pytest.mark.req("GRAPH-10")
+@pytest.mark.parametrize("policies", [{}, {"catch_up": "spread"}, {"overlap": "queue", "catch_up": "fire_immediately"}])
+def test_after_an_outage_a_schedule_has_exactly_one_next_slot_and_it_lies_ahead(policies: dict[str, str]) -> None:
+    schedule = minutely(**policies)
+
+    result = decided(schedule, minutes=5.75, outages=OUTAGE)
+    opened = replace(schedule, opened_through=result.opened_through).planned()
+
+    assert opened.next_slot == SECOND_0 + 360
+    assert decided(opened, minutes=5.75, outages=OUTAGE) == Plan(opened_through=result.opened_through)
 
 
 @pytest.mark.req("GRAPH-10")
@@ -130,18 +337,7 @@ def test_what_is_to_be_caught_up_does_not_hold_up_live_slots(overlap: Overlap, c
     assert [opening.slot for opening in result.openings] == [SECOND_0 + 360]
 
 
-@pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE_ONE, Overlap.REPLACE])
-def test_where_runs_exclude_each_other_the_newest_stands_for_all_missed(overlap: Overlap) -> None:
-    schedule = minutely(overlap=overlap, catch_up="fire_immediately")
-
-    result = decided(schedule, minutes=5, outages=OUTAGE)
-
-    (gap,) = result.gaps
-    assert (gap.count, gap.reason) == (4, GapReason.SUPERSEDED)
-    assert [opening.slot for opening in result.openings] == [SECOND_0 + 300]
-    assert fates(result) == ["runs"]
-
-
+@pytest.mark.req("OWN-06")
 def test_the_borders_of_an_outage_are_not_inside_it() -> None:
     result = decided(minutely(overlap="queue"), minutes=3, outages=(Outage(after(1), after(3)),))
 

@@ -1,11 +1,13 @@
 """Schedules and their revisions."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from duly import InvalidInput, cron, every, once
 from duly.domain.instants import SECOND, Instant
+from duly.domain.jobs import NewJob
 from duly.domain.policies import CatchUp, Overlap, Policies
 from duly.domain.runs import RunStatus
 from duly.domain.schedules import (
@@ -91,20 +93,76 @@ def test_a_schedule_that_could_never_run_is_refused(given: dict[str, object], fi
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("given", "field", "reason"),
     [
-        ({"overlap": "sometimes"}, "overlap"),
-        ({"catch_up": None}, "catch_up"),
-        ({"catch_up_cap": 0}, "catch_up_cap"),
-        ({"jitter_ms": -1}, "jitter_ms"),
-        ({"jitter_ms": 1.5}, "jitter_ms"),
+        ({"kind": "Work"}, "kind", "'Work' is not a name"),
+        ({"pool": ""}, "pool", "'' is not a name"),
+        ({"params": [1]}, "params", "is a list, not a dict"),
+        ({"priority": 32_768}, "priority", "32768 is out of range"),
+        ({"timeout_ms": 0}, "timeout_ms", "0 is out of range"),
+        ({"timeout_ms": -1}, "timeout_ms", "-1 is out of range"),
+        ({"timeout_ms": 30 * 86_400_000 + 1}, "timeout_ms", "2592000001 is out of range"),
+        ({"timeout_ms": True}, "timeout_ms", "True is not a whole number"),
+        ({"timeout_ms": 1.5}, "timeout_ms", "1.5 is not a whole number"),
+        ({"timeout_ms": "1m"}, "timeout_ms", "'1m' is not a whole number"),
+        ({"retry": 3}, "retry", "is a int"),
+        ({"retry": None}, "retry", "is a NoneType"),
     ],
 )
-def test_policies_that_mean_nothing_are_refused(given: dict[str, object], field: str) -> None:
+def test_a_target_is_refused_for_whatever_its_jobs_would_be(given: dict[str, Any], field: str, reason: str) -> None:
+    """When the schedule is made, not when its first slot opens; and in the same words."""
     with pytest.raises(InvalidInput) as refused:
-        Policies(**given)  # type: ignore[arg-type]
+        Target(**{"kind": "work", **given})
+    with pytest.raises(InvalidInput) as refused_later:
+        NewJob(**{"kind": "work", **given})
 
-    assert refused.value.field == field
+    assert (refused.value.field, refused.value.reason) == (field, reason)
+    assert refused.value.fix is not None
+    assert str(refused.value) == str(refused_later.value)
+
+
+@pytest.mark.parametrize("timeout_ms", [None, 1, 30 * 86_400_000])
+def test_a_target_may_have_a_timeout_of_up_to_thirty_days(timeout_ms: int | None) -> None:
+    assert Target(kind="work", timeout_ms=timeout_ms).timeout_ms == timeout_ms
+
+
+def refused_policy(given: dict[str, Any]) -> InvalidInput:
+    with pytest.raises(InvalidInput) as refused:
+        Policies(**given)
+
+    assert refused.value.fix is not None
+    return refused.value
+
+
+@pytest.mark.req("CRON-03", error=True)
+@pytest.mark.parametrize("overlap", ["sometimes", "", None, "SKIP", 7])
+def test_an_overlap_that_is_no_policy_is_refused(overlap: object) -> None:
+    refused = refused_policy({"overlap": overlap})
+
+    assert refused.field == "overlap"
+    assert refused.fix == "use one of allow, skip, queue, queue_one, replace"
+
+
+@pytest.mark.req("CRON-04", error=True)
+@pytest.mark.req("GRAPH-10", error=True)
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"catch_up": None}, "catch_up"),
+        ({"catch_up": "all"}, "catch_up"),
+        ({"catch_up_cap": 0}, "catch_up_cap"),
+        ({"catch_up_cap": 100_001}, "catch_up_cap"),
+        ({"catch_up_cap": "many"}, "catch_up_cap"),
+    ],
+)
+def test_a_catch_up_that_is_no_policy_is_refused(given: dict[str, Any], field: str) -> None:
+    assert refused_policy(given).field == field
+
+
+@pytest.mark.req("CRON-05", error=True)
+@pytest.mark.parametrize("jitter_ms", [-1, 1.5, 86_400_001, True, None, "1s"])
+def test_a_jitter_that_is_no_span_of_time_is_refused(jitter_ms: object) -> None:
+    assert refused_policy({"jitter_ms": jitter_ms}).field == "jitter_ms"
 
 
 @pytest.mark.req("GRAPH-19")

@@ -60,3 +60,4 @@ def test_what_is_no_whole_number_is_refused(number: object) -> None:
         whole_number_of(number, field="n", least=0, most=10)
 
     assert len(str(refused.value)) < 200
+    assert refused.value.fix == "use 0 to 10"

@@ -41,9 +41,10 @@ def outages_between(spans: Sequence[Span], *, outage_after: Micros = OUTAGE_AFTE
 def extended(last: Span | None, now: Instant, *, outage_after: Micros = OUTAGE_AFTER) -> tuple[Span, bool]:
     """The span after a heartbeat at `now`, and whether it is a new one.
 
-    A clock that was set forward looks like an outage, because nobody was there in the time it skipped; one that was
-    set back changes nothing that was covered before.
+    A clock that was set forward looks like an outage, because nobody was there in the time it skipped. One that was
+    set back uncovers nothing. If it was set back to before the span began, into what may stand as an outage, the span
+    begins earlier: whoever is alive then misses nothing.
     """
     if last is None or now - last.end > outage_after:
         return Span(now, now), True
-    return Span(last.start, max(last.end, now)), False
+    return Span(min(last.start, now), max(last.end, now)), False

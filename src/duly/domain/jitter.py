@@ -6,9 +6,6 @@ from duly.domain.cadence import Cadence
 from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant
 
-# How far back the slot before is looked for: first close by, then ever further.
-_LOOK_BACK_SECONDS = (2, 120, 7_200, 172_800, 5_356_800, 63_244_800, 315_576_000)
-
 
 def fire_at(schedule_id: ScheduleId, cadence: Cadence, slot: int, *, jitter_ms: int, not_before: Instant) -> Instant:
     """The instant a slot, a UTC second, fires at: uniform within ±`jitter_ms` around it.
@@ -20,22 +17,10 @@ def fire_at(schedule_id: ScheduleId, cadence: Cadence, slot: int, *, jitter_ms: 
     if jitter_ms == 0:
         return Instant(at)
     widest = jitter_ms * 1000
-    for neighbour in (_slot_before(cadence, slot), cadence.next_second(slot)):
+    for neighbour in (cadence.last_second(slot - 1), cadence.next_second(slot)):
         if neighbour is not None:
             widest = min(widest, (abs(slot - neighbour) * SECOND - 1) // 2)
     return Instant(max(at + _offset(schedule_id, slot, widest), min(at, not_before)))
-
-
-def _slot_before(cadence: Cadence, slot: int) -> int | None:
-    for seconds in _LOOK_BACK_SECONDS:
-        found = None
-        for second in cadence.seconds_after(slot - seconds - 1):
-            if second >= slot:
-                break
-            found = second
-        if found is not None:
-            return found
-    return None
 
 
 def _offset(schedule_id: ScheduleId, slot: int, widest: int) -> int:

@@ -16,12 +16,13 @@
 A slot is missed if it fires inside an outage; it is late if it fires before now and was not missed.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from duly.domain.coverage import Outage
 from duly.domain.ids import RunId
-from duly.domain.instants import Instant
+from duly.domain.instants import SECOND, Instant
 from duly.domain.policies import ONE_FOR_ALL, CatchUp, Overlap
 from duly.domain.runs import GapReason, Reason
 from duly.domain.schedules import Schedule
@@ -83,20 +84,46 @@ class Plan:
 def plan(
     schedule: Schedule, *, now: Instant, outages: Sequence[Outage], in_flight: InFlight, run_ids: Iterator[RunId]
 ) -> Plan:
-    """Decides every slot that fires by now, at most `MOST_AT_ONCE` of them one by one; the others come next time."""
+    """Decides every slot that fires by now, until `MOST_AT_ONCE` have got rows; the others come next time.
+
+    Slots missed in an outage are counted, not listed, so that the longest outage costs no more than the shortest.
+    """
     deciding = _Deciding(schedule, in_flight, run_ids)
-    for slot in schedule.cadence.seconds_after(schedule.opened_through):
-        fires_at = schedule.fires_at(slot)
-        if fires_at > now or deciding.is_full:
-            break
-        if any(outage.holds(fires_at) for outage in outages):
-            deciding.miss(slot)
+    silences = _Silences(outages)
+    slot = schedule.cadence.next_second(schedule.opened_through)
+    while slot is not None and not deciding.is_full and (fires_at := schedule.fires_at(slot)) <= now:
+        outage = silences.around(fires_at)
+        if outage is not None:
+            deciding.miss(slot, _last_slot(schedule, slot, fires_by=min(now, Instant(outage.end - 1))))
         else:
-            deciding.settle_missed()
-            deciding.open(slot)
-        deciding.plan.opened_through = slot
+            deciding.open_late(slot)
+        slot = schedule.cadence.next_second(deciding.plan.opened_through)
     deciding.settle_missed()
     return deciding.plan
+
+
+def _last_slot(schedule: Schedule, first: int, *, fires_by: Instant) -> int:
+    """The last slot that is planned and fires by an instant, or the first if that alone fires by then.
+
+    Jitter stays under half the way to the neighbours: if the last one planned fires too late, the one before does not,
+    and at most one planned later fires by then, which is found in its turn.
+    """
+    last = schedule.cadence.last_second(fires_by // SECOND)
+    if last is not None and schedule.fires_at(last) > fires_by:
+        last = schedule.cadence.last_second(last - 1)
+    return first if last is None else max(first, last)
+
+
+class _Silences:
+    """The outages, to be asked about ever later instants; they may overlap."""
+
+    def __init__(self, outages: Sequence[Outage]) -> None:
+        self._ahead = deque(sorted(outages, key=lambda outage: outage.start))
+
+    def around(self, instant: Instant) -> Outage | None:
+        while self._ahead and self._ahead[0].end <= instant:
+            self._ahead.popleft()
+        return self._ahead[0] if self._ahead and self._ahead[0].holds(instant) else None
 
 
 class _Deciding:
@@ -113,11 +140,20 @@ class _Deciding:
     def is_full(self) -> bool:
         return len(self.plan.openings) >= MOST_AT_ONCE
 
-    def miss(self, slot: int) -> None:
+    def miss(self, first: int, last: int) -> None:
+        count = self._schedule.cadence.count(first - 1, last)
         if self._missed is None:
-            self._missed = ToCatchUp(slot, slot, 1)
+            self._missed = ToCatchUp(first, last, count)
         else:
-            self._missed = ToCatchUp(self._missed.first, slot, self._missed.count + 1)
+            self._missed = ToCatchUp(self._missed.first, last, self._missed.count + count)
+        self.plan.opened_through = last
+
+    def open_late(self, slot: int) -> None:
+        """The missed before it come first; if one of them took the last row, the slot comes next time."""
+        self.settle_missed()
+        if not self.is_full:
+            self._open(slot)
+            self.plan.opened_through = slot
 
     def settle_missed(self) -> None:
         """Missed slots in a row, before the next that was not missed."""
@@ -128,14 +164,14 @@ class _Deciding:
         if policies.catch_up is CatchUp.NONE:
             self.plan.gaps.append(Missed(missed.first, missed.last, missed.count, GapReason.OUTAGE))
         elif policies.overlap in ONE_FOR_ALL:
-            if missed.count > 1:
-                older = Missed(missed.first, missed.last - 1, missed.count - 1, GapReason.SUPERSEDED)
-                self.plan.gaps.append(older)
-            self.open(missed.last)
+            older = self._schedule.cadence.last_second(missed.last - 1)
+            if older is not None and missed.count > 1:
+                self.plan.gaps.append(Missed(missed.first, older, missed.count - 1, GapReason.SUPERSEDED))
+            self._open(missed.last)
         else:
             self.plan.arrears.append(missed)
 
-    def open(self, slot: int) -> None:
+    def _open(self, slot: int) -> None:
         run_id = next(self._run_ids)
         reason, detail = self._why_not()
         if reason is None:

@@ -54,7 +54,7 @@ def storable_of(value: object, *, field: str, longest: int) -> str:
 
 def whole_number_of(value: object, *, field: str, least: int, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidInput(field, f"{_shown(value)} is not a whole number")
+        raise InvalidInput(field, f"{_shown(value)} is not a whole number", fix=f"use {least} to {most}")
     if not least <= value <= most:
         raise InvalidInput(field, f"{_shown(value)} is out of range", fix=f"use {least} to {most}")
     return value

@@ -22,6 +22,9 @@ class JobStore(Protocol):
 
     async def get(self, job_id: JobId) -> Job | FinishedJob | None: ...
 
+    async def lock(self, job_id: JobId) -> Job:
+        """A live job, kept from changing until commit; raises JobAlreadyFinished or UnknownJob if there is none."""
+
     async def chain(self, job_id: JobId) -> list[Job | FinishedJob]:
         """The attempts of a job, first to last, named by any of them."""
 

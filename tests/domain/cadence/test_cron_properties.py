@@ -92,6 +92,48 @@ def test_splitting_a_span_changes_nothing(cadence: Cron, second: int, whole: int
 
 @pytest.mark.req("CRON-02")
 @settings(deadline=None)
+@given(crons(), SECONDS, st.integers(1, 300), st.integers(0, 299), st.integers(-1, 0))
+def test_a_count_is_what_stepping_would_have_counted(
+    cadence: Cron, second: int, most: int, place: int, beside: int
+) -> None:
+    fires = list(islice(cadence.seconds_after(second), most))
+    assume(fires)
+    through = fires[min(place, len(fires) - 1)] + beside
+
+    assert cadence.count(second, through) == sum(fire <= through for fire in fires)
+
+
+@pytest.mark.req("CRON-02")
+@settings(deadline=None)
+@given(crons(), SECONDS, st.lists(st.integers(0, 40 * 366 * 86_400), min_size=2, max_size=2))
+def test_counts_of_parts_add_up_over_decades(cadence: Cron, start: int, lengths: list[int]) -> None:
+    middle, end = (start + length for length in sorted(lengths))
+
+    whole = cadence.count(start, end)
+
+    assert cadence.count(start, middle) + cadence.count(middle, end) == whole
+    assert cadence.count(end, start) == 0
+    assert (whole > 0) == ((cadence.next_second(start) or end + 1) <= end)
+
+
+@pytest.mark.req("CRON-02")
+@settings(deadline=None)
+@given(crons(), SECONDS)
+def test_looking_back_finds_the_fire_that_looking_ahead_passed(cadence: Cron, second: int) -> None:
+    found = cadence.last_second(second)
+
+    if found is None:
+        assert (cadence.next_second(FIRST_SECOND - 1) or LAST_SECOND + 1) > second
+        return
+    assert found <= second
+    assert cadence.next_second(found - 1) == found
+    assert (cadence.next_second(found) or LAST_SECOND + 1) > second
+    for between in {found + (second - found) * part // 7 for part in range(7)}:
+        assert cadence.last_second(between) == found
+
+
+@pytest.mark.req("CRON-02")
+@settings(deadline=None)
 @given(crons(), SECONDS, st.integers(0, 999_999))
 def test_a_fraction_of_a_second_changes_nothing(cadence: Cron, second: int, microsecond: int) -> None:
     instant = datetime.fromtimestamp(second, UTC)
@@ -165,6 +207,15 @@ def test_time_begins_and_ends_cleanly(expr: str, tz: str) -> None:
     first = cadence.next_second(FIRST_SECOND - 10**12)
     assert first is not None
     assert first >= FIRST_SECOND
+    assert cadence.count(FIRST_SECOND - 10**12, first) == 1
+    assert cadence.last_second(first) == first
+    assert cadence.last_second(first - 1) is None
+    assert cadence.last_second(FIRST_SECOND - 10**12) is None
+    assert cadence.count(int(eve.timestamp()), LAST_SECOND + 10**12) == len(last_fires)
+    very_last = cadence.last_second(LAST_SECOND + 10**12)
+    assert very_last is not None
+    assert cadence.next_second(very_last) is None
+    assert not last_fires or very_last == last_fires[-1].timestamp()
 
 
 def test_a_cadence_keeps_a_second_of_its_own_even_if_asked_in_another_zones_words() -> None:

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 import pytest
 
@@ -61,6 +61,16 @@ def assert_next_is_the_first_later(cadence: Cadence, expected: list[int], instan
             assert cadence.next_second(instant) == expected[place], (cadence, instant)
 
 
+def assert_counts_and_looks_back_alike(cadence: Cadence, expected: list[int], instants: Iterable[int]) -> None:
+    """`instants` are those of one watch, in order; the first lies before it."""
+    places = [(instant, bisect_right(expected, instant)) for instant in instants]
+    for (after, passed), (through, place) in pairwise(places):
+        assert cadence.count(after, through) == place - passed, (cadence, after, through)
+        if place:
+            assert cadence.last_second(through) == expected[place - 1], (cadence, through)
+    assert cadence.count(places[0][0], places[-1][0]) == len(expected), cadence
+
+
 def assert_night(tz: str, second: int, exprs: Iterable[str], *, hours: int, step: int) -> None:
     """Given a watch around the change, the evaluator fires then and only then, from wherever it starts."""
     start, end = second - hours * HOUR, second + hours * HOUR
@@ -73,6 +83,8 @@ def assert_night(tz: str, second: int, exprs: Iterable[str], *, hours: int, step
         assert fires_of(cadence, start, end) == expected, (expr, tz, second)
         near = {second - 1, second, second + 1, *range(second - 2 * HOUR, second + 3 * HOUR, 437)}
         assert_next_is_the_first_later(cadence, expected, near)
+        far = {start - 1, *range(second - 2 * HOUR, second + 3 * HOUR, 1811), end - 1}
+        assert_counts_and_looks_back_alike(cadence, expected, sorted(far | {second - 1, second, second + 1}))
 
 
 @pytest.mark.req("CRON-02")

@@ -22,6 +22,14 @@ class Cadence(ABC):
         """The first fire later than `after`, both as UTC seconds since 1970; None when there is none."""
 
     @abstractmethod
+    def last_second(self, through: int) -> int | None:
+        """The last fire at or before `through`; None when there is none. Steps through no span, however long."""
+
+    @abstractmethod
+    def count(self, after: int, through: int) -> int:
+        """How many fires are later than `after` and not later than `through`, without stepping through them."""
+
+    @abstractmethod
     def explain(self) -> str:
         """The cadence in words."""
 
@@ -66,6 +74,16 @@ class Bounded(Cadence):
     def next_second(self, after: int) -> int | None:
         second = self.cadence.next_second(after if self.first is None else max(after, self.first - 1))
         return None if second is None or (self.last is not None and second > self.last) else second
+
+    def last_second(self, through: int) -> int | None:
+        second = self.cadence.last_second(through if self.last is None else min(through, self.last))
+        return None if second is None or (self.first is not None and second < self.first) else second
+
+    def count(self, after: int, through: int) -> int:
+        return self.cadence.count(
+            after if self.first is None else max(after, self.first - 1),
+            through if self.last is None else min(through, self.last),
+        )
 
     def explain(self) -> str:
         words = [self.cadence.explain()]

@@ -28,6 +28,12 @@ class Cron(Cadence):
     def next_second(self, after: int) -> int | None:
         return self._fires.next_second(after)
 
+    def last_second(self, through: int) -> int | None:
+        return self._fires.last_second(through)
+
+    def count(self, after: int, through: int) -> int:
+        return self._fires.count(after, through)
+
     def seconds_after(self, after: int) -> Iterator[int]:
         return self._fires.seconds_after(after)
 

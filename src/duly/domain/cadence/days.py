@@ -78,6 +78,36 @@ class Days:
             return day + (rest & -rest).bit_length() - 1
         return self._in_later_blocks(block + 1)
 
+    def on_or_before(self, day: int) -> int | None:
+        """The last named day at or before this one; None before the year 1."""
+        if self.every:
+            return day
+        if day < FIRST_DAY:
+            return None
+        day = min(day, LAST_DAY)
+        block = day >> _BLOCK_BITS
+        mask = self._block(block) & ((2 << (day & (_BLOCK_DAYS - 1))) - 1)
+        while not mask:
+            block -= 1
+            if block < FIRST_DAY >> _BLOCK_BITS:
+                return None
+            mask = self._block(block)
+        return (block << _BLOCK_BITS) + mask.bit_length() - 1
+
+    def count(self, start: int, end: int) -> int:
+        """How many days are named from `start` on, before `end`."""
+        if self.every:
+            return max(end - start, 0)
+        start, end = max(start, FIRST_DAY), min(end, LAST_DAY + 1)
+        total = 0
+        while start < end:
+            block = start >> _BLOCK_BITS
+            border = min((block + 1) << _BLOCK_BITS, end)
+            rest = self._block(block) >> (start & (_BLOCK_DAYS - 1))
+            total += (rest & ((1 << (border - start)) - 1)).bit_count()
+            start = border
+        return total
+
     def ever(self) -> bool:
         """Whether any day at all is named: every month length on every weekday comes up in 400 years."""
         return any(
@@ -97,6 +127,10 @@ class Days:
                 return (block << _BLOCK_BITS) + (mask & -mask).bit_length() - 1
             block += 1
         return NEVER
+
+    def _block(self, block: int) -> int:
+        mask = self._blocks.get(block)
+        return self._fill(block) if mask is None else mask
 
     def _fill(self, block: int) -> int:
         if len(self._blocks) >= _BLOCKS_KEPT:

@@ -6,6 +6,8 @@ fire is the next wall reading the expression names. Only at a span's border does
 - A set time in a gap fires once, at the gap's end; in a fold once, at the first pass.
 - A wildcard (minute or hour starts with `*`) follows the wall clock: skipped in a gap, both passes of a fold.
 - A shift of more than 3 hours is a correction of the date. The clock is simply followed, by both kinds.
+
+Counting and looking back go span by span as well: whole days by their number, times of day by the bits set.
 """
 
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ _NOWHERE = Span(0, 0, 0, 0, 0)
 class Fires:
     """The evaluator of one expression in one zone; keeps only the span it last looked at."""
 
-    __slots__ = ("_daily", "_days", "_minutes", "_opening", "_seconds", "_span", "fixed", "zone")
+    __slots__ = ("_closing", "_daily", "_days", "_minutes", "_opening", "_seconds", "_span", "fixed", "zone")
 
     def __init__(self, expression: Expression, zone: Zone) -> None:
         self.zone = zone
@@ -31,6 +33,7 @@ class Fires:
         self._minutes = expression.minutes
         self._seconds = expression.seconds
         self._opening = _lowest(expression.minutes) * 60 + _lowest(expression.seconds)
+        self._closing = _highest(expression.minutes) * 60 + _highest(expression.seconds)
         self._span = _NOWHERE
 
     def next_second(self, after: int) -> int | None:
@@ -65,6 +68,33 @@ class Fires:
                 after = wall - offset
                 yield after
                 wall = self.wall_on_or_after(wall + 1)
+
+    def last_second(self, through: int) -> int | None:
+        """The last fire at or before `through`."""
+        through = min(through, LAST_SECOND)
+        while through >= FIRST_SECOND:
+            span = self.zone.span_at(through)
+            found = self._last_in(span, through)
+            if found is not None:
+                return found
+            # A fire and the reading it stands for are less than two days apart, so spans between are passed over.
+            earlier = span.start - 1
+            wall = self._wall_on_or_before(earlier + _TWO_DAYS)
+            if wall is None:
+                return None
+            through = min(earlier, wall + _TWO_DAYS)
+        return None
+
+    def count(self, after: int, through: int) -> int:
+        """How many fires are later than `after` and not later than `through`."""
+        start, end = max(after + 1, FIRST_SECOND), min(through, LAST_SECOND) + 1
+        total = 0
+        while start < end:
+            span = self.zone.span_at(start)
+            border = min(span.end, end)
+            total += self._count_in(span, start, border)
+            start = border
+        return total
 
     def wall_on_or_after(self, wall: int) -> int:
         """The first wall reading at or after this one that the expression names, zones apart."""
@@ -118,6 +148,66 @@ class Fires:
         found = wall - span.offset
         return found if found <= LAST_SECOND and wall <= LAST_SECOND else None
 
+    def _last_in(self, span: Span, through: int) -> int | None:
+        """The last fire of a span, at or before a second of it."""
+        wall = self._wall_on_or_before(min(through + span.offset, LAST_SECOND))
+        if wall is not None and wall >= self._least_wall(span, max(span.start, FIRST_SECOND)):
+            return wall - span.offset
+        return span.start if self._makes_up(span) else None
+
+    def _count_in(self, span: Span, start: int, end: int) -> int:
+        """The fires from `start` on, before `end`, both of one span."""
+        low, high = self._least_wall(span, start), min(end + span.offset, LAST_SECOND + 1)
+        shown = self._count_walls(low, high) if low < high else 0
+        return shown + (start == span.start and self._makes_up(span))
+
+    def _least_wall(self, span: Span, start: int) -> int:
+        """The first reading from a second of the span on that may fire: a set time not before it is shown anew."""
+        wall = start + span.offset
+        return max(wall, span.floor) if self.fixed else wall
+
+    def _makes_up(self, span: Span) -> bool:
+        """Whether a set time that the gap before the span skipped fires at its start, where none is planned anyway."""
+        if not self.fixed or span.shift <= 0 or span.correction:
+            return False
+        resumed = span.start + span.offset
+        return self.wall_on_or_after(resumed - span.shift) < resumed and self.wall_on_or_after(resumed) != resumed
+
+    def _wall_on_or_before(self, wall: int) -> int | None:
+        """The last wall reading at or before this one that the expression names, zones apart."""
+        minutes, second = divmod(wall, 60)
+        day, minute = divmod(minutes, 1440)
+        on = self._days.on_or_before(day)
+        if on == day:
+            shown = self._minutes & ((2 << minute) - 1)
+            seconds = self._seconds & ((2 << second) - 1)
+            if shown >> minute and seconds:
+                return minutes * 60 + _highest(seconds)
+            shown &= (1 << minute) - 1
+            if shown:
+                return (day * 1440 + _highest(shown)) * 60 + _highest(self._seconds)
+            on = self._days.on_or_before(day - 1)
+        return None if on is None else on * DAY + self._closing
+
+    def _count_walls(self, low: int, high: int) -> int:
+        """The readings in [low, high) that the expression names, zones apart."""
+        first, last = low // DAY, high // DAY
+        whole_days = self._days.count(first, last) * self._minutes.bit_count() * self._seconds.bit_count()
+        return whole_days + self._count_since_midnight(high) - self._count_since_midnight(low)
+
+    def _count_since_midnight(self, wall: int) -> int:
+        """The named readings of a wall reading's day that come before it."""
+        day, rest = divmod(wall, DAY)
+        if not self._days.count(day, day + 1):
+            return 0
+        minute, second = divmod(rest, 60)
+        passed = (self._minutes & ((1 << minute) - 1)).bit_count() * self._seconds.bit_count()
+        return passed + (self._minutes >> minute & 1) * (self._seconds & ((1 << second) - 1)).bit_count()
+
 
 def _lowest(mask: int) -> int:
     return (mask & -mask).bit_length() - 1
+
+
+def _highest(mask: int) -> int:
+    return mask.bit_length() - 1

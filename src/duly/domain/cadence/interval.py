@@ -43,9 +43,20 @@ class Interval(Cadence):
         found = after + self.seconds - (after - self.anchor_second) % self.seconds
         return found if found <= LAST_SECOND else None
 
+    def last_second(self, through: int) -> int | None:
+        through = min(through, LAST_SECOND)
+        return None if through < self.anchor_second else through - (through - self.anchor_second) % self.seconds
+
+    def count(self, after: int, through: int) -> int:
+        return max(self._count_until(through) - self._count_until(after), 0)
+
     def explain(self) -> str:
         words = f"Every {duration_in_words(self.seconds)}"
         return words if self.anchor_second == 0 else f"{words}, from {self.anchor:%Y-%m-%d %H:%M:%S} UTC"
+
+    def _count_until(self, through: int) -> int:
+        since_anchor = min(through, LAST_SECOND) - self.anchor_second
+        return 0 if since_anchor < 0 else since_anchor // self.seconds + 1
 
     def __repr__(self) -> str:
         period = repr(duration_in_letters(self.seconds))

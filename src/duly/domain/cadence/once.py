@@ -20,6 +20,12 @@ class Once(Cadence):
     def next_second(self, after: int) -> int | None:
         return self.second if self.second > after else None
 
+    def last_second(self, through: int) -> int | None:
+        return self.second if self.second <= through else None
+
+    def count(self, after: int, through: int) -> int:
+        return int(after < self.second <= through)
+
     def explain(self) -> str:
         return f"Once, at {self.at:%Y-%m-%d %H:%M:%S} UTC"
 

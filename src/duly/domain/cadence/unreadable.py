@@ -15,7 +15,16 @@ class UnreadableCron(Cadence):
     reason: str
 
     def next_second(self, after: int) -> int | None:  # noqa: ARG002 - it has no fires at all
-        raise InvalidInput("cadence", f"can no longer be read: {self.reason}", fix="give the schedule another one")
+        raise self._refusal()
+
+    def last_second(self, through: int) -> int | None:  # noqa: ARG002
+        raise self._refusal()
+
+    def count(self, after: int, through: int) -> int:  # noqa: ARG002
+        raise self._refusal()
 
     def explain(self) -> str:
         return f"Unreadable: {self.expr}, {self.tz}"
+
+    def _refusal(self) -> InvalidInput:
+        return InvalidInput("cadence", f"can no longer be read: {self.reason}", fix="give the schedule another one")

@@ -161,6 +161,13 @@ class SqlJobs:
             return finished_from_row(row)
         return None
 
+    async def lock(self, job_id: JobId) -> Job:
+        for row in await self._x.fetch("job_by_id_locked", id=job_id):
+            return job_from_row(row)
+        if await self._x.fetch("finished_by_id", id=job_id):
+            raise JobAlreadyFinished(job_id)
+        raise UnknownJob(job_id)
+
     async def chain(self, job_id: JobId) -> list[Job | FinishedJob]:
         job = await self.get(job_id)
         if job is None:
@@ -173,7 +180,7 @@ class SqlJobs:
         return [job_from_row(row) for row in await self._x.fetch("upcoming", pool=pool, most=most)]
 
     async def cancel(self, job_id: JobId, *, reason: str, now: Instant) -> bool:
-        job = await self._locked(job_id)
+        job = await self.lock(job_id)
         if job.is_locked:
             await self._x.fetch("request_cancel", id=job_id, reason=reason)
             self._x.wake(CANCEL)
@@ -185,13 +192,6 @@ class SqlJobs:
         if job.lane:
             await self._lanes.leave([job.lane])
         return True
-
-    async def _locked(self, job_id: JobId) -> Job:
-        for row in await self._x.fetch("job_by_id_locked", id=job_id):
-            return job_from_row(row)
-        if await self._x.fetch("finished_by_id", id=job_id):
-            raise JobAlreadyFinished(job_id)
-        raise UnknownJob(job_id)
 
     async def stage(self, now: Instant, most: int) -> Instant | None:
         due = await self._x.fetch("due", now=now, most=most)
