@@ -9,20 +9,26 @@ from typing import Self, TypeVar
 
 from duly.application.jobs import Jobs
 from duly.application.order import Order
+from duly.application.places import Places
 from duly.application.pools import Pools
+from duly.application.schedules import Schedules
 from duly.application.sessions import Sessions
+from duly.application.tally import Tally
 from duly.application.tickets import Tickets
+from duly.application.timekeeping import Timekeeping
 from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
 from duly.domain.instants import moment_of
 from duly.ports.dice import Dice
 from duly.ports.storage import ReadOnlyStorage, Storage
+from duly.ports.telemetry import Telemetry
 from duly.settings import Settings as Settings  # noqa: PLC0414 - front doors take it from here
 from duly.settings import settings_from
 from duly.system.clock import SystemClock
 from duly.system.dice import SystemDice
+from duly.timekeeper.timekeeper import Timekeeper
 from duly.worker.handlers import Handler
-from duly.worker.pulse import ThreadPulse
+from duly.worker.pulse import OwnThread, ThreadPulse
 from duly.worker.worker import Worker
 
 T = TypeVar("T")
@@ -38,24 +44,32 @@ class Queue:
     jobs: Jobs
     order: Order
     pools: Pools
+    schedules: Schedules
     sessions: Sessions
     tickets: Tickets
+    timekeeping: Timekeeping
+    telemetry: Telemetry
 
     @classmethod
     async def open(cls, settings: Settings) -> Self:
         return cls.on(await open_storage(settings), SystemDice(), settings)
 
     @classmethod
-    def on(cls, storage: Storage, dice: Dice, settings: Settings) -> Self:
+    def on(cls, storage: Storage, dice: Dice, settings: Settings, telemetry: Telemetry | None = None) -> Self:
+        places, pace = Places(), settings.pace
+        telemetry = Tally() if telemetry is None else telemetry
         return cls(
             settings=settings,
             storage=storage,
             dice=dice,
-            jobs=Jobs(storage, dice),
+            jobs=Jobs(storage, dice, places),
             order=Order(storage),
             pools=Pools(storage),
+            schedules=Schedules(storage, dice, places, pace, settings.policies, telemetry),
             sessions=Sessions(storage, dice),
             tickets=Tickets(storage, dice),
+            timekeeping=Timekeeping(storage, dice, places, pace),
+            telemetry=telemetry,
         )
 
     def worker(
@@ -75,11 +89,24 @@ class Queue:
             prefetch=prefetch,
             name=name,
             lease=self.settings.lease,
-            pulse=None if self.settings.database_url == ":memory:" else self._pulse,
+            pulse=None if self._is_in_memory else self._pulse,
         )
+
+    def timekeeper(self) -> Timekeeper:
+        """A timekeeper whose heart beats in a thread with a connection of its own; memory has only one."""
+        return Timekeeper(
+            self.timekeeping, telemetry=self.telemetry, aside=None if self._is_in_memory else self._own_thread
+        )
+
+    @property
+    def _is_in_memory(self) -> bool:
+        return self.settings.database_url == ":memory:"
 
     def _pulse(self) -> ThreadPulse:
         return ThreadPulse(_storage_opener(self.settings), self.dice)
+
+    def _own_thread(self) -> OwnThread:
+        return OwnThread(_storage_opener(self.settings))
 
     async def close(self) -> None:
         await self.storage.close()

@@ -2,10 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from urllib.parse import urlsplit
 
+from duly.application.batch import MOST_ROWS
+from duly.application.pace import Pace
+from duly.domain.coverage import OUTAGE_AFTER
 from duly.domain.errors import InvalidInput
 from duly.domain.instants import Micros
+from duly.domain.policies import LONGEST_JITTER_MS, CatchUp, Overlap, Policies
 from duly.domain.sessions import LEASE
 
 PREFIX = "DULY_"
@@ -13,15 +18,42 @@ PREFIX = "DULY_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`database_url` is a path or a `postgresql://` address; `lease_ms` is how long a silent worker counts as alive."""
+    """`database_url` is a path or a `postgresql://` address; `lease_ms` is how long a silent worker counts as alive.
+
+    The others are about schedules: how time is followed and caught up with, and the policies of one that names none.
+    """
 
     database_url: str = "duly.db"
     listen_url: str | None = None
     lease_ms: int = LEASE // 1000
+    tick_ms: int = 1_000
+    lookahead_ms: int = 60_000
+    max_catchup_per_tick: int = 100
+    outage_after_ms: int = OUTAGE_AFTER // 1000
+    default_overlap_policy: str = Overlap.SKIP
+    default_catchup_policy: str = CatchUp.NONE
+    default_jitter_ms: int = 0
 
     @property
     def lease(self) -> Micros:
         return Micros(self.lease_ms * 1000)
+
+    @property
+    def pace(self) -> Pace:
+        return Pace(
+            tick=Micros(self.tick_ms * 1000),
+            lookahead=Micros(self.lookahead_ms * 1000),
+            most_caught_up=self.max_catchup_per_tick,
+            outage_after=Micros(self.outage_after_ms * 1000),
+        )
+
+    @property
+    def policies(self) -> Policies:
+        return Policies(
+            overlap=Overlap(self.default_overlap_policy),
+            catch_up=CatchUp(self.default_catchup_policy),
+            jitter_ms=self.default_jitter_ms,
+        )
 
     @property
     def database_shown(self) -> str:
@@ -39,14 +71,33 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     return Settings(
         database_url=given.get("DULY_DATABASE_URL", default.database_url),
         listen_url=given.get("DULY_LISTEN_URL"),
-        lease_ms=_milliseconds("DULY_LEASE_MS", given, default.lease_ms),
+        lease_ms=_number("DULY_LEASE_MS", given, default.lease_ms, least=100, most=86_400_000),
+        tick_ms=_number("DULY_TICK_MS", given, default.tick_ms, least=10, most=60_000),
+        lookahead_ms=_number("DULY_LOOKAHEAD_MS", given, default.lookahead_ms, least=1_000, most=3_600_000),
+        max_catchup_per_tick=_number(
+            "DULY_MAX_CATCHUP_PER_TICK", given, default.max_catchup_per_tick, least=1, most=MOST_ROWS
+        ),
+        outage_after_ms=_number("DULY_OUTAGE_AFTER_MS", given, default.outage_after_ms, least=15_000, most=86_400_000),
+        default_overlap_policy=_choice("DULY_DEFAULT_OVERLAP_POLICY", given, Overlap, default.default_overlap_policy),
+        default_catchup_policy=_choice("DULY_DEFAULT_CATCHUP_POLICY", given, CatchUp, default.default_catchup_policy),
+        default_jitter_ms=_number(
+            "DULY_DEFAULT_JITTER_MS", given, default.default_jitter_ms, least=0, most=LONGEST_JITTER_MS
+        ),
     )
 
 
-def _milliseconds(name: str, given: Mapping[str, str], default: int) -> int:
+def _number(name: str, given: Mapping[str, str], default: int, *, least: int, most: int) -> int:
     text = given.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and len(text) <= 8 and 100 <= int(text) <= 86_400_000):
-        raise InvalidInput(name, f"{text[:40]!r} is not a time in milliseconds", fix="use 100 to 86400000")
+    if not (text.isascii() and text.isdigit() and len(text) <= 8 and least <= int(text) <= most):
+        unit = "a time in milliseconds" if name.endswith("_MS") else "a number"
+        raise InvalidInput(name, f"{text[:40]!r} is not {unit}", fix=f"use {least} to {most}")
     return int(text)
+
+
+def _choice(name: str, given: Mapping[str, str], policies: type[StrEnum], default: str) -> str:
+    text = given.get(name, default)
+    if text not in list(policies):
+        raise InvalidInput(name, f"{text[:40]!r} is not a policy", fix=f"use one of {', '.join(policies)}")
+    return text

@@ -1,5 +1,6 @@
 """Schedules and runs as tests need them, with only the values that matter."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -63,17 +64,24 @@ def run(name: str, at: Instant = MORNING, *, schedule_id: str = "hourly", **give
 
 async def launched(world: World, name: str = "run", *, slot: int = 0, **job: Any) -> Run:
     """A ledger row and its job, put in one transaction."""
-    at = Instant(MORNING + slot * MINUTE)
-    row = run(name, at, job_id=JobId(f"job of {name}"))
+    (row,) = await launched_together(world, {name: slot}, **job)
+    return row
+
+
+async def launched_together(world: World, slots: Mapping[str, int], **job: Any) -> list[Run]:
     asked = new("report", **job)
-    entry = Entry(JobId(f"job of {name}"), asked, asked.payload, world.clock.now(), at, row.id)
+    rows = [run(name, Instant(MORNING + slot * MINUTE), job_id=JobId(f"job of {name}")) for name, slot in slots.items()]
+    entries = [
+        Entry(JobId(f"job of {row.id}"), asked, asked.payload, world.clock.now(), row.scheduled_for, row.id)
+        for row in rows
+    ]
 
     async def work(tx: Transaction) -> None:
-        assert await tx.ledger.add([row]) == {row.id}
-        await tx.jobs.put([entry])
+        assert await tx.ledger.add(rows) == {row.id for row in rows}
+        await tx.jobs.put(entries)
 
     await world.transact(work)
-    return row
+    return rows
 
 
 async def row_of(world: World, name: str = "run") -> Run:

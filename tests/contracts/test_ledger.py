@@ -320,7 +320,9 @@ async def test_heartbeats_extend_one_span_until_a_silence_was_an_outage(world: W
 async def test_a_clock_that_is_set_back_takes_no_coverage_away(world: World) -> None:
     await _beat(world, 50)
 
-    assert await _beat(world, 0) == Span(_alive(50), _alive(50))
+    assert await _beat(world, 0) == Span(_alive(0), _alive(50))
+    assert await _beat(world, 5) == Span(_alive(0), _alive(50))
+    assert await world.rows("SELECT count(*) FROM coverage") == [(1,)]
 
 
 @pytest.mark.req("OWN-06")

@@ -5,17 +5,24 @@ On SQLite the answer cannot be lost without the process.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import pytest
 
+from duly import every
 from duly.domain.ids import PoolName
 from duly.domain.jobs import COMPLETED, PutOutcome
+from duly.domain.schedules import Target
 from duly.domain.sessions import Report, Wanted
+from tests.contracts.keeping import Keeping
+from tests.contracts.plans import launched, planned, row_of
 from tests.contracts.shared_postgres import SharedPostgres
 from tests.contracts.world import FAILED, WIDE, World
 from tests.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.store("postgres")
+
+COMMIT = b"COMMIT\0"  # the whole message: a BEGIN says READ COMMITTED
 
 
 @asynccontextmanager
@@ -73,7 +80,7 @@ async def test_no_job_is_entered_twice_when_the_answer_to_its_start_was_lost(
         await world.put("next")
         hand = await world.hand(2)
 
-        proxy.cut_once("after", b"COMMIT")
+        proxy.cut_once("after", COMMIT)
         claimed = await hand.claim(2)
 
         assert [job.kind for job in claimed] == ["plain", "next" if full else "needing"]
@@ -90,7 +97,7 @@ async def test_an_exchange_whose_answer_was_lost_is_found(empty_postgres: Shared
         (job,) = await hand.claim(1)
         (held,) = await hand.hold(1)
 
-        proxy.cut_once("after", b"COMMIT")
+        proxy.cut_once("after", COMMIT)
         exchange = await hand.exchange(
             reports=[Report(job, FAILED if ending is FAILED else COMPLETED)],
             starting=[held],
@@ -112,3 +119,121 @@ async def test_a_put_whose_answer_was_lost_made_one_job(empty_postgres: SharedPo
 
         assert put.outcome is PutOutcome.CREATED
         assert await world.rows("SELECT id FROM jobs") == [(put.job_id,)]
+
+
+@pytest.mark.req("CRON-01")
+async def test_a_schedule_whose_creation_was_not_answered_is_found_as_ones_own(empty_postgres: SharedPostgres) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        proxy.cut_once("after", COMMIT)
+
+        made = await planned(world)
+
+        assert await world.transact(lambda tx: tx.schedules.revisions(made.id)) == [made.recorded()]
+
+
+@pytest.mark.req("GRAPH-19")
+async def test_a_run_whose_claim_was_not_answered_is_counted_once(empty_postgres: SharedPostgres) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        await planned(world)
+        await launched(world)
+        hand = await world.hand(1)
+
+        proxy.cut_once("after", hand.session.encode())
+        (job,) = await hand.claim()
+        await hand.finish(job)
+
+        row = await row_of(world)
+        assert (row.status, row.attempt_count) == ("success", 1)
+
+
+# Slots and schedules
+
+
+@pytest.mark.req("GRAPH-08", error=True)
+@pytest.mark.req("CRON-06")
+@pytest.mark.parametrize("where", ["before", "after"])
+async def test_an_opening_whose_answer_was_lost_is_not_made_twice(
+    empty_postgres: SharedPostgres, where: Literal["before", "after"]
+) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        keeping = Keeping(world)
+        await keeping.schedule(overlap="allow")
+        await keeping.alive_until(3)
+
+        proxy.cut_once(where, COMMIT)
+        await keeping.tick()
+
+        assert await keeping.fates() == ["1: pending", "2: pending", "3: pending"]
+        assert await world.rows("SELECT count(*) FROM jobs") == [(3,)]
+        await keeping.accounts_for_every_slot()
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+async def test_a_catch_up_whose_answer_was_lost_is_not_made_twice(
+    empty_postgres: SharedPostgres, where: Literal["before", "after"]
+) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        keeping = Keeping(world)
+        await keeping.schedule(overlap="queue", catch_up="fire_immediately")
+        await keeping.outage_until(4.5)
+        await world.queue.timekeeping.open_due()
+
+        proxy.cut_once(where, COMMIT)
+        await world.queue.timekeeping.catch_up()
+
+        assert await keeping.fates() == [f"{minute}: pending" for minute in (1, 2, 3, 4)]
+        await keeping.accounts_for_every_slot()
+
+
+@pytest.mark.parametrize("change", ["edit", "pause", "delete"])
+async def test_a_change_whose_answer_was_lost_is_one_revision(empty_postgres: SharedPostgres, change: str) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        keeping = Keeping(world)
+        await keeping.schedule(overlap="allow")
+        await keeping.alive_until(1)
+        given = {"cadence": every("2m")} if change == "edit" else {}
+
+        proxy.cut_once("after", COMMIT)
+        changed = await getattr(keeping.schedules, change)("s", owner="ann", expected_revision=1, **given)
+
+        assert changed.revision == 2
+        assert [revision.number for revision in await keeping.schedules.revisions("s", owner="ann")] == [1, 2]
+        assert await keeping.fates() == ["1: pending"]
+
+
+@pytest.mark.parametrize("earlier", ["nothing", "tombstone", "other"])
+async def test_a_schedule_whose_definition_was_not_answered_is_defined_once(
+    empty_postgres: SharedPostgres, earlier: str
+) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        keeping = Keeping(world)
+        if earlier != "nothing":
+            await keeping.schedule()
+        if earlier == "tombstone":
+            await keeping.schedules.delete("s", owner="ann")
+        world.clock.advance(1)
+
+        proxy.cut_once("after", COMMIT)
+        if earlier == "other":
+            target = Target(kind="s", pool=WIDE)
+            made = await keeping.schedules.upsert("s", owner="ann", cadence=every("2m"), target=target)
+        else:
+            made = await keeping.schedule(cadence=every("2m"))
+
+        assert made.revision == {"nothing": 1, "other": 2, "tombstone": 3}[earlier]
+        assert len(await keeping.schedules.revisions("s", owner="ann")) == made.revision
+
+
+@pytest.mark.parametrize("key", [None, "once"])
+async def test_runs_that_were_asked_for_and_not_answered_are_there_once(
+    empty_postgres: SharedPostgres, key: str | None
+) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        keeping = Keeping(world)
+        await keeping.schedule()
+
+        proxy.cut_once("after", COMMIT)
+        run = await keeping.schedules.run_now("s", owner="ann", key=key)
+
+        assert [row.id for row in await keeping.runs()] == [run.id]
+        assert await world.rows("SELECT id FROM jobs") == [(run.job_id,)]

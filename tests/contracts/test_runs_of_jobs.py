@@ -9,7 +9,7 @@ from duly.domain.retries import NO_RETRY, RetryPolicy
 from duly.domain.runs import Run, RunStatus
 from duly.domain.schedules import ScheduleState
 from tests.contracts.clocks import MORNING
-from tests.contracts.plans import MINUTE, launched, planned, revised, row_of, run
+from tests.contracts.plans import MINUTE, launched, launched_together, planned, revised, row_of, run
 from tests.contracts.points import stop_after
 from tests.contracts.world import FAILED, World
 
@@ -259,8 +259,7 @@ async def test_a_job_that_replaces_another_keeps_the_row_of_the_one_that_stood(w
 @pytest.mark.req("GRAPH-19")
 async def test_a_crowd_of_runs_is_put_claimed_and_ended_together(world: World) -> None:
     await planned(world)
-    for n in range(120):
-        await launched(world, f"run {n}", slot=n)
+    await launched_together(world, {f"run {n}": n for n in range(120)})
     hand = await world.hand()
 
     jobs = await hand.claim(120)

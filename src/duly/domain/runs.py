@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from duly.domain.cadence import Cadence
+from duly.domain.cadence import Cadence, UnreadableCron
 from duly.domain.errors import NotFound
 from duly.domain.ids import JobId, Owner, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
@@ -43,6 +43,7 @@ class Reason(StrEnum):
     COALESCED = "coalesced"
     REPLACED = "replaced"
     BROKEN = "broken"
+    LAUNCH = "launch"  # its job could not be put
 
 
 class GapReason(StrEnum):
@@ -92,8 +93,8 @@ class Gap:
     revision: int
 
     def continues(self, earlier: "Gap", cadence: Cadence) -> bool:
-        """Whether both have one reason and no planned slot lies between them."""
-        if (self.reason, self.revision) != (earlier.reason, earlier.revision):
+        """Whether both have one reason and no planned slot lies between them, as far as can be read."""
+        if (self.reason, self.revision) != (earlier.reason, earlier.revision) or isinstance(cadence, UnreadableCron):
             return False
         return cadence.next_second(earlier.last // SECOND) == self.first // SECOND
 

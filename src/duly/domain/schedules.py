@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 from duly.domain.cadence import TZ_VERSION, Cadence
@@ -16,6 +17,9 @@ from duly.domain.policies import Policies
 from duly.domain.pools import DEFAULT_POOL
 from duly.domain.retries import DAY_MS, NO_RETRY, RetryPolicy
 from duly.domain.texts import name_of, text_of, whole_number_of
+
+# So that an id leaves room for what keys and lanes put before and behind it.
+LONGEST_ID = 160
 
 
 class ScheduleState(StrEnum):
@@ -30,7 +34,7 @@ class Target:
     """The job that each run of a schedule puts."""
 
     kind: str
-    params: Mapping[str, Any] | None = None
+    params: Mapping[str, Any] | None = field(default=None, compare=False)
     pool: PoolName = DEFAULT_POOL
     priority: int = 0
     retry: RetryPolicy = NO_RETRY
@@ -63,6 +67,14 @@ class Revision:
     recorded_at: Instant
 
 
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """A slot to come, and when it fires."""
+
+    slot: Instant
+    fire_at: Instant
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """`opened_through` is a UTC second: every slot up to it has its row or its gap, and is never opened again."""
@@ -90,11 +102,23 @@ class Schedule:
     def fires_at(self, slot: int) -> Instant:
         return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.created_at)
 
+    def upcoming(self, most: int) -> list["Fire"]:
+        """The next slots, those that are due among them, and when each fires."""
+        if self.state is not ScheduleState.ACTIVE:
+            return []
+        slots = islice(self.cadence.seconds_after(self.opened_through), most)
+        return [Fire(Instant(slot * SECOND), self.fires_at(slot)) for slot in slots]
+
     def changed(self, *, at: Instant, **changes: Any) -> "Schedule":
         """The next revision, in force for slots after both `at` and whatever was opened."""
         through = max(self.opened_through, at // SECOND)
         revised = replace(self, revision=self.revision + 1, opened_through=through, updated_at=at, **changes)
         return revised.planned()
+
+    def broken(self, *, at: Instant, reason: str) -> "Schedule":
+        """The revision after its evaluation failed, in force at once: what could not be computed was not planned."""
+        revised = replace(self, revision=self.revision + 1, updated_at=at)
+        return replace(revised, state=ScheduleState.BROKEN, state_reason=reason).planned()
 
     def recorded(self) -> Revision:
         return Revision(
@@ -118,10 +142,9 @@ def new_schedule(
     *, schedule_id: str, owner: str, cadence: Cadence, target: Target, policies: Policies, now: Instant
 ) -> Schedule:
     """Its slots begin strictly after now."""
-    if not isinstance(cadence, Cadence):
-        raise InvalidInput("cadence", f"is a {type(cadence).__name__}", fix="use cron(…), every(…) or once(…)")
-    schedule = Schedule(
-        id=ScheduleId(text_of(schedule_id, field="id", longest=200)),
+    require_fires(cadence, after=now // SECOND)
+    return Schedule(
+        id=ScheduleId(text_of(schedule_id, field="id", longest=LONGEST_ID)),
         owner=Owner(text_of(owner, field="owner")),
         cadence=cadence,
         target=target,
@@ -130,9 +153,14 @@ def new_schedule(
         created_at=now,
         updated_at=now,
     ).planned()
-    if schedule.next_slot is None:
+
+
+def require_fires(cadence: Cadence, *, after: int) -> None:
+    """A cadence that never fires again is a mistake, and said to be one before anything is written."""
+    if not isinstance(cadence, Cadence):
+        raise InvalidInput("cadence", f"is a {type(cadence).__name__}", fix="use cron(…), every(…) or once(…)")
+    if cadence.next_second(after) is None:
         raise InvalidInput("cadence", "has no fire left", fix="choose a later instant")
-    return schedule
 
 
 def slot_key(schedule_id: ScheduleId, slot: int) -> str:

@@ -51,57 +51,80 @@ class ThreadPulse:
     """Beats in a thread with an event loop and a storage of its own."""
 
     def __init__(self, open_storage: Callable[[], Awaitable[Storage]], dice: Dice) -> None:
-        self._open_storage = open_storage
+        self._thread = OwnThread(open_storage)
         self._dice = dice
+        self._heart: Heart | None = None
+
+    async def start(self, make_heart: MakeHeart) -> None:
+        async def beat(storage: Storage) -> None:
+            self._heart = make_heart(Sessions(storage, self._dice))
+            await self._heart.run()
+
+        await self._thread.start(beat)
+
+    def hurry(self) -> None:
+        if self._heart is not None:
+            self._thread.call(self._heart.hurry)
+
+    async def stop(self) -> None:
+        await self._thread.stop()
+
+
+class OwnThread:
+    """Runs a task in a thread with an event loop and a storage of its own."""
+
+    def __init__(self, open_storage: Callable[[], Awaitable[Storage]]) -> None:
+        self._open_storage = open_storage
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._heart: Heart | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
 
-    async def start(self, make_heart: MakeHeart) -> None:
+    async def start(self, task: Callable[[Storage], Awaitable[None]]) -> None:
         started = asyncio.get_running_loop().create_future()
         self._thread = threading.Thread(
-            target=self._run, args=(make_heart, started, asyncio.get_running_loop()), name="duly-heart", daemon=True
+            target=self._run, args=(task, started, asyncio.get_running_loop()), name="duly-heart", daemon=True
         )
         self._thread.start()
         await started
 
-    def hurry(self) -> None:
-        if self._loop is not None and self._heart is not None:
+    def call(self, callback: Callable[[], object]) -> None:
+        """Calls back in the thread's own loop."""
+        if self._loop is not None:
             with suppress(RuntimeError):  # its loop may have ended already
-                self._loop.call_soon_threadsafe(self._heart.hurry)
+                self._loop.call_soon_threadsafe(callback)
 
     async def stop(self) -> None:
         # Said before looking: a thread that is still opening its store sees it afterwards.
         self._stopping = True
-        if self._loop is not None and self._task is not None:
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._task.cancel)
+        if self._task is not None:
+            self.call(self._task.cancel)
         if self._thread is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
     def _run(
-        self, make_heart: MakeHeart, started: "asyncio.Future[None]", worker_loop: asyncio.AbstractEventLoop
+        self,
+        task: Callable[[Storage], Awaitable[None]],
+        started: "asyncio.Future[None]",
+        starter_loop: asyncio.AbstractEventLoop,
     ) -> None:
-        async def beat() -> None:
+        async def run() -> None:
             try:
                 storage = await self._open_storage()
             except Exception as error:  # noqa: BLE001 - whoever waits for the start is told why there is none
-                _schedule(worker_loop, partial(_settle, started, error))
+                _schedule(starter_loop, partial(_settle, started, error))
                 return
             self._loop = asyncio.get_running_loop()
-            self._heart = make_heart(Sessions(storage, self._dice))
             self._task = asyncio.current_task()
-            _schedule(worker_loop, partial(_settle, started, None))
+            _schedule(starter_loop, partial(_settle, started, None))
             try:
                 if not self._stopping:
-                    await self._heart.run()
+                    await task(storage)
             finally:
                 await storage.close()
 
         with suppress(asyncio.CancelledError):
-            asyncio.run(beat())
+            asyncio.run(run())
 
 
 def _settle(started: "asyncio.Future[None]", error: Exception | None) -> None:
@@ -115,5 +138,5 @@ def _settle(started: "asyncio.Future[None]", error: Exception | None) -> None:
 
 
 def _schedule(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
-    with suppress(RuntimeError):  # the worker's loop has ended: nobody waits
+    with suppress(RuntimeError):  # that loop has ended: nobody waits
         loop.call_soon_threadsafe(call)

@@ -101,7 +101,10 @@ class SqlLedger:
     async def keep_alive(self, now: Instant, *, outage_after: Micros) -> Span:
         await self._x.fetch("lock_coverage")
         rows = await self._x.fetch("last_span")
-        span, _ = extended(Span(*rows[0]) if rows else None, now, outage_after=outage_after)
+        last = Span(*rows[0]) if rows else None
+        span, is_new = extended(last, now, outage_after=outage_after)
+        if last is not None and not is_new and last.start != span.start:
+            await self._x.fetch("forget_span", started_at=last.start)
         await self._x.fetch("save_span", started_at=span.start, alive_at=span.end)
         return span
 

@@ -59,6 +59,10 @@ SELECT started_at, alive_at FROM coverage ORDER BY started_at DESC LIMIT 1
 INSERT INTO coverage (started_at, alive_at) VALUES (:started_at, :alive_at)
 ON CONFLICT (started_at) DO UPDATE SET alive_at = excluded.alive_at
 
+-- name: forget_span
+-- One that begins earlier than it was known to takes its place.
+DELETE FROM coverage WHERE started_at = :started_at
+
 -- name: spans_since
 SELECT started_at, alive_at FROM coverage
 WHERE started_at >= COALESCE(

@@ -103,7 +103,7 @@ CREATE TABLE schedule_runs (
 
 CREATE UNIQUE INDEX schedule_runs_one_per_slot ON schedule_runs (schedule_id, scheduled_for, own_key);
 CREATE UNIQUE INDEX schedule_runs_one_per_manual_key ON schedule_runs (schedule_id, own_key) WHERE kind = 'manual';
-CREATE INDEX schedule_runs_by_key ON schedule_runs (schedule_id, own_key) WHERE own_key <> '';
+CREATE INDEX schedule_runs_by_key ON schedule_runs (schedule_id, own_key, scheduled_for) WHERE own_key <> '';
 CREATE INDEX schedule_runs_in_flight ON schedule_runs (schedule_id) WHERE status IN ('pending', 'running');
 
 -- Planned slots without rows, and why.

@@ -1,0 +1,38 @@
+"""Ends runs in flight: what waits is withdrawn, what runs is asked to stop and loses its claim if it does not."""
+
+from dataclasses import replace
+
+from duly.application.pace import Pace
+from duly.domain.ids import RunId
+from duly.domain.instants import Instant
+from duly.domain.jobs import JobAlreadyFinished, UnknownJob
+from duly.domain.runs import Reason, RunStatus
+from duly.ports.storage import Transaction
+
+REVOKE_BATCH = 100
+
+
+async def end_run(
+    tx: Transaction, run_id: RunId, *, why: str, now: Instant, pace: Pace, reason: Reason | None = None
+) -> bool:
+    """False if it had ended by itself. A run that has started ends with `why` alone: it was not kept from running."""
+    run = await tx.ledger.get(run_id)
+    if run is None or run.status.is_terminal or run.job_id is None:
+        return False
+    try:
+        job = await tx.jobs.lock((await tx.jobs.chain(run.job_id))[-1].id)
+    except (UnknownJob, JobAlreadyFinished):
+        return False
+    if run.status is RunStatus.PENDING and not job.is_locked:
+        await tx.ledger.close([replace(run, status=RunStatus.CANCELLED, reason=reason, detail=why, completed_at=now)])
+    if not await tx.jobs.cancel(job.id, reason=why, now=now):
+        await tx.ledger.revoke_later(job.id, at=Instant(now + pace.stop_within), reason=why)
+    return True
+
+
+async def revoke_due(tx: Transaction, now: Instant) -> int:
+    """Takes the claims of runs that did not stop in time; answers how many were looked at."""
+    due = await tx.ledger.revocations_due(now, REVOKE_BATCH)
+    for job_id, reason in due:
+        await tx.sessions.revoke(job_id, reason=reason, now=now)
+    return len(due)

@@ -1,0 +1,1 @@
+"""Opens due slots and keeps coverage."""

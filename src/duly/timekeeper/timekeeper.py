@@ -1,0 +1,212 @@
+"""Sleeps until a slot fires, opens it, and sleeps again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+from duly.application.timekeeping import OPEN_BATCH, Agenda, OpeningFailed, Timekeeping
+from duly.domain.errors import Unavailable
+from duly.domain.instants import SECOND, Instant, Micros
+from duly.ports.storage import Storage
+from duly.ports.telemetry import Telemetry
+from duly.timekeeper.heart import BEAT, Aside, Heart
+
+_SHORTEST_BACKOFF = Micros(SECOND // 5)
+_LONGEST_BACKOFF = Micros(2 * SECOND)
+# When what is due is in another timekeeper's hands.
+_LOOK_AGAIN = Micros(SECOND // 20)
+_LONGEST_WAIT = Micros(30 * SECOND)
+_EVERYTHING_NOW = Agenda(Instant(0), Instant(0), Instant(0))
+
+
+class Timekeeper:
+    """Any number of them may keep time on one store, each in a process of its own: they share what is due.
+
+    `aside` is where the heart beats; without one it beats in this event loop.
+    """
+
+    def __init__(self, keeping: Timekeeping, *, telemetry: Telemetry, aside: Callable[[], Aside] | None = None) -> None:
+        self._keeping = keeping
+        self._storage = keeping.storage
+        self._clock = keeping.storage.clock
+        self._telemetry = telemetry
+        self._new_aside = aside or (lambda: _InThisLoop(keeping.storage))
+        self._batch = OPEN_BATCH
+        self._rests_until: dict[str, int] = {}
+        self._agree_at = 0
+        self._nudge = asyncio.Event()
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Opens nothing new; then `run` returns."""
+        self._stopping = True
+        self._nudge.set()
+
+    async def run(self) -> None:
+        listener = self._storage.wakeups.listen()
+        listening = asyncio.create_task(self._listen(listener.wait))
+        try:
+            async with self._heart():
+                await self._keep_time()
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+            listener.close()
+
+    async def _listen(self, wait: Callable[[Micros], Awaitable[frozenset[str]]]) -> None:
+        while True:
+            if await wait(_LONGEST_WAIT) & {"schedules", "*"}:
+                self._nudge.set()
+
+    @asynccontextmanager
+    async def _heart(self) -> AsyncIterator[None]:
+        """Beats until this ends; where no store is to be had yet, it is asked for again."""
+        aside = self._new_aside()
+        backoff = _Backoff()
+        while not self._stopping:
+            try:
+                await aside.start(self._beat)
+                break
+            except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
+                self._telemetry.failed("start the heart", error)
+                await self._sleep(backoff.next())
+                aside = self._new_aside()
+        try:
+            yield
+        finally:
+            await aside.stop()
+
+    def _beat(self, storage: Storage) -> Awaitable[None]:
+        return Heart(replace(self._keeping, storage=storage)).run()
+
+    async def _keep_time(self) -> None:
+        agenda = _EVERYTHING_NOW
+        backoff = _Backoff()
+        while not self._stopping:
+            self._nudge.clear()
+            try:
+                was_idle_at = await self._turn(agenda)
+                await self._agree()
+                agenda = await self._keeping.agenda()
+            except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
+                self._telemetry.failed("keep time", error)
+                await self._sleep(backoff.next())
+                continue
+            backoff = _Backoff()
+            await self._rest(agenda, was_idle_at)
+
+    async def _agree(self) -> None:
+        """The heart has a clock of its own; this one is compared as often."""
+        if self._clock.lease_now() >= self._agree_at:
+            await self._clock.agree()
+            self._agree_at = self._clock.lease_now() + BEAT
+
+    async def tick(self) -> None:
+        """One turn, as if everything could be due."""
+        await self._turn(_EVERYTHING_NOW)
+
+    async def _turn(self, agenda: Agenda) -> Instant | None:
+        """Does what is due by the agenda; answers at which instant nothing was found to do, if so."""
+        now = self._clock.now()
+        done = [
+            await self._try("open", agenda.fire_at, now, self._open),
+            await self._try("catch up", agenda.arrears_at, now, self._catch_up),
+            await self._try("revoke", agenda.revoke_at, now, self._revoke),
+        ]
+        return None if any(done) else now
+
+    async def _try(self, chore: str, at: Instant | None, now: Instant, do: Callable[[], Awaitable[bool]]) -> bool:
+        """One that fails rests for a while, so that it does not keep the others from being done."""
+        if at is None or at > now or self._rests_until.get(chore, 0) > self._clock.lease_now():
+            return False
+        try:
+            return await do()
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
+            self._telemetry.failed(chore, error)
+            self._rests_until[chore] = self._clock.lease_now() + BEAT
+            return False
+
+    async def _open(self) -> bool:
+        """Until nothing is due. When a batch cannot be written, each schedule in turn, to find the one to blame."""
+        found, more = False, True
+        while more and not self._stopping:
+            try:
+                opened = await self._keeping.open_due(most=self._batch)
+            except OpeningFailed as failed:
+                if self._batch > 1:
+                    self._telemetry.failed("open", failed)
+                    self._batch = 1
+                    continue
+                opened = await self._keeping.break_down(failed.schedules[0], failed.__cause__ or failed)
+            self._telemetry.decided(opened.decisions, due=opened.schedules)
+            found, more = found or opened.schedules > 0, opened.more
+        self._batch = OPEN_BATCH
+        return found
+
+    async def _catch_up(self) -> bool:
+        """Once in a tick."""
+        caught_up = await self._keeping.catch_up()
+        self._rests_until["catch up"] = self._clock.lease_now() + self._keeping.pace.tick
+        self._telemetry.decided(caught_up.decisions)
+        return caught_up.schedules > 0
+
+    async def _revoke(self) -> bool:
+        revoked = await self._keeping.revoke_due()
+        return revoked > 0
+
+    async def _rest(self, agenda: Agenda, was_idle_at: Instant | None) -> None:
+        """Until something is due or has changed. The clock, which may be set, is read again with every tick."""
+        due_at = self._due_at(agenda)
+        if was_idle_at is not None and due_at is not None and due_at <= was_idle_at:
+            await self._sleep(_LOOK_AGAIN)
+            return
+        ask_at = self._clock.lease_now() + BEAT
+        while not self._nudge.is_set():
+            wait = min(self._keeping.pace.tick, ask_at - self._clock.lease_now())
+            if due_at is not None:
+                wait = min(wait, due_at - self._clock.now())
+            if wait <= 0:
+                return
+            await self._sleep(Micros(wait))
+
+    def _due_at(self, agenda: Agenda) -> int | None:
+        """The earliest instant of the agenda, of chores that rest not before they have rested."""
+        ahead = self._clock.now() - self._clock.lease_now()
+        chores = {"open": agenda.fire_at, "catch up": agenda.arrears_at, "revoke": agenda.revoke_at}
+        return min(
+            (max(at, self._rests_until.get(chore, 0) + ahead) for chore, at in chores.items() if at is not None),
+            default=None,
+        )
+
+    async def _sleep(self, duration: Micros) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(duration / SECOND):
+                await self._nudge.wait()
+
+
+class _Backoff:
+    def __init__(self) -> None:
+        self._wait = _SHORTEST_BACKOFF
+
+    def next(self) -> Micros:
+        wait, self._wait = self._wait, Micros(min(2 * self._wait, _LONGEST_BACKOFF))
+        return wait
+
+
+class _InThisLoop:
+    """For tests and simulations, and for a database in memory, which has but one connection."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._task: asyncio.Future[None] | None = None
+
+    async def start(self, task: Callable[[Storage], Awaitable[None]]) -> None:
+        self._task = asyncio.ensure_future(task(self._storage))
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
