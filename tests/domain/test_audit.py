@@ -218,12 +218,22 @@ def test_slots_in_the_future_of_a_clock_that_was_set_back_are_accounted_for() ->
     assert (found(verdict), verdict.tally.due) == ([], 10)
 
 
-def test_what_was_missed_while_the_clock_was_ahead_stays_missed_when_it_is_set_back() -> None:
+@pytest.mark.parametrize(
+    "after",
+    [
+        [Span(at(2.5), at(60)), Span(at(60), at(60))],
+        [Span(at(2.5), at(30)), Span(at(30), at(60)), Span(at(60), at(60))],
+        [Span(at(2.5), at(61)), Span(at(60), at(61))],
+    ],
+    ids=["set back once", "set back twice", "set back and gone on"],
+)
+def test_what_was_missed_while_the_clock_was_ahead_stays_missed_when_it_is_set_back(after: list[Span]) -> None:
     """At minute 2 the clock said 60 for a moment; the timekeeper was there through the hour that it had skipped."""
-    coverage = (Span(at(0), at(2)), Span(at(2.5), at(60)), Span(at(60), at(60)))
-    history = History(entries=[*rows(1, 2), gap(3, 59, 57), *rows(60)], opened=60, now=10, coverage=coverage)
+    entries: list[Entry] = [*rows(1, 2), gap(3, 59, 57), *rows(60)]
 
-    assert found(history.judged()) == []
+    verdict = History(entries=entries, opened=60, now=10, coverage=(Span(at(0), at(2)), *after)).judged()
+
+    assert found(verdict) == []
 
 
 def test_a_clock_that_was_set_back_leaves_new_slots_their_grace() -> None:

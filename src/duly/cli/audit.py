@@ -10,17 +10,16 @@ from duly.cli.times import since_from
 from duly.domain.audit import Finding, Law, Tally, Verdict
 from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant, written
-from duly.ports.storage import ReadOnlyStorage
 
 Say = Callable[[str], None]
 
 
-async def audit(storage: ReadOnlyStorage, say: Say, *, schedule: str | None, since: str | None, as_json: bool) -> bool:
+async def audit(use_case: Audit, say: Say, *, schedule: str | None, since: str | None, as_json: bool) -> bool:
     """Says each verdict as it comes, and keeps none; answers whether the laws hold."""
-    beginning = EVER if since is None else since_from(since, now=storage.clock.now())
+    beginning = EVER if since is None else since_from(since, now=use_case.storage.clock.now())
     only = None if schedule is None else ScheduleId(schedule)
     totals, found, count = Tally(), Counter[Law](), 0
-    async for verdict in Audit(storage=storage).verdicts(only, since=beginning):
+    async for verdict in use_case.verdicts(only, since=beginning):
         if as_json:
             say((", " if count else '{"schedules": [') + json.dumps(_object(verdict)))
         else:
