@@ -7,6 +7,7 @@ from duly.domain.audit import Law
 from duly.domain.retries import RetryPolicy
 from duly.domain.schedules import ScheduleState
 from duly.ports.storage import Transaction
+from tests.contracts.keeping import Keeping
 from tests.contracts.ledgers import Past, audited, forget, found, minute, names, unguarded
 from tests.contracts.world import World
 
@@ -35,7 +36,7 @@ async def test_a_sound_ledger_is_clean_and_every_slot_is_counted(world: World) -
     (verdict,) = await audited(world)
 
     assert verdict.findings.kept == []
-    assert str(verdict.tally) == "9 due = 5 ran + 1 skipped (overlap) + 3 missed (outage)"
+    assert str(verdict.equation) == "9 due = 5 ran + 1 skipped (overlap) + 3 missed (outage)"
 
 
 @pytest.mark.req("OWN-01")
@@ -246,7 +247,7 @@ async def test_a_run_and_its_retries_are_one_run(world: World) -> None:
     (after,) = await audited(world)
 
     assert between.findings.kept == after.findings.kept == []
-    assert (str(between.tally), str(after.tally)) == ("1 due = 1 running", "1 due = 1 ran")
+    assert (str(between.equation), str(after.equation)) == ("1 due = 1 running", "1 due = 1 ran")
 
 
 @pytest.mark.req("OWN-01", error=True)
@@ -259,7 +260,7 @@ async def test_a_slot_that_is_not_opened_while_somebody_keeps_time_is_lost(world
 
     (verdict,) = await audited(world)
 
-    assert str(verdict.tally) == "3 due = 1 pending + 1 not opened yet + 1 lost"
+    assert str(verdict.equation) == "3 due = 1 pending + 1 not opened yet + 1 lost"
     assert [(finding.law, finding.first) for finding in verdict.findings.kept] == [(Law.LOST, minute(2) // 1_000_000)]
 
 
@@ -274,7 +275,7 @@ async def test_owed_slots_are_accounted_for(world: World) -> None:
     (verdict,) = await audited(world)
 
     assert verdict.findings.kept == []
-    assert str(verdict.tally) == "5 due = 1 pending + 4 owed"
+    assert str(verdict.equation) == "5 due = 1 pending + 4 owed"
 
 
 @pytest.mark.req("OWN-01")
@@ -291,9 +292,29 @@ async def test_the_deleted_are_audited_too(world: World) -> None:
     world.clock.advance(600)
 
     (verdict,) = await audited(world)
-    assert str(verdict.tally) == "1 due = 1 pending"
+    assert str(verdict.equation) == "1 due = 1 pending"
     await forget(world)
     assert len(await found(world)) == 1
+
+
+@pytest.mark.req("OWN-01")
+@pytest.mark.parametrize("catch_up", ["none", "fire_immediately"])
+async def test_a_clock_that_is_set_forward_and_back_loses_nothing(world: World, catch_up: str) -> None:
+    """What the wrong clock made look missed is recorded as such, and stays so when the clock is right again."""
+    keeping = Keeping(world)
+    await keeping.schedule(overlap="skip", catch_up=catch_up)
+    await keeping.at(2)
+    world.clock.step(3_600)
+    await keeping.tick()
+    world.clock.step(-3_600)
+    for minutes in (3, 4, 30, 70):
+        await keeping.at(minutes)
+
+    (verdict,) = await audited(world)
+
+    assert verdict.findings.kept == []
+    assert verdict.equation.due == 70
+    assert verdict.equation.missed.total() > 50
 
 
 # Windows
@@ -318,7 +339,7 @@ async def test_a_ledger_of_any_size_is_judged_in_small_windows(
 
     assert names(verdicts) == ["a", "b", "c", "d", "e"]
     assert [verdict.findings.kept for verdict in verdicts] == [[]] * 5
-    assert [verdict.tally.due for verdict in verdicts] == [9] * 5
+    assert [verdict.equation.due for verdict in verdicts] == [9] * 5
 
 
 async def test_a_doubled_row_at_the_border_of_a_window_is_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,4 +354,4 @@ async def test_one_schedule_can_be_audited_alone_and_since_an_instant(world: Wor
     (verdict,) = await audited(world, "b", since=minute(5))
 
     assert verdict.schedule.id == "b"
-    assert str(verdict.tally) == "4 due = 2 ran + 2 missed (outage)"
+    assert str(verdict.equation) == "4 due = 2 ran + 2 missed (outage)"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from duly.domain.audit.equation import Equation
 from duly.domain.audit.findings import Findings, Law
 from duly.domain.audit.records import AuditedRun, Missing, Stray
 from duly.domain.audit.rows import faults_of
-from duly.domain.audit.tally import Tally
 from duly.domain.audit.terms import PlannedSlots, Term, term_at, terms_of
 from duly.domain.audit.timekeeping import Timekeeping
 from duly.domain.cadence import TZ_VERSION
@@ -27,7 +27,7 @@ class Verdict:
     """`notes` say what could not be worked out, and why."""
 
     schedule: Schedule
-    tally: Tally
+    equation: Equation
     findings: Findings
     notes: Sequence[str]
 
@@ -55,7 +55,7 @@ class Judgement:
         self._tz_version = tz_version
         self._terms = terms_of(revisions, tz_version=tz_version)
         self._planned = PlannedSlots(self._terms, after=self._since)
-        self._tally = Tally()
+        self._equation = Equation()
         self._findings = Findings(schedule.id)
         self._lost: _Lost | None = None
         self._last_row = self._missing_through = _BEFORE_ALL
@@ -66,7 +66,7 @@ class Judgement:
         for law, text in faults_of(audited, alive_at=self._timekeeping.alive_at):
             self._findings.add_slot(law, slot, f"{run.id} {text}")
         if run.kind is not RunKind.SLOT:
-            self._tally.extra[run.kind] += 1
+            self._equation.extra[run.kind] += 1
             return
         self._pass_over_unaccounted(slot)
         if slot == self._last_row:
@@ -97,13 +97,13 @@ class Judgement:
     def verdict(self) -> Verdict:
         self._pass_over_unaccounted(None)
         self._end_lost()
-        self._tally.paused = sum(self._paused_in(term) for term in self._terms)
-        return Verdict(schedule=self._schedule, tally=self._tally, findings=self._findings, notes=self._notes())
+        self._equation.paused = sum(self._paused_in(term) for term in self._terms)
+        return Verdict(schedule=self._schedule, equation=self._equation, findings=self._findings, notes=self._notes())
 
     # What the ledger has
 
     def _account(self, through: int, slots: int) -> None:
-        self._tally.due += slots
+        self._equation.due += slots
         self._end_lost()
         self._planned.skip_through(through)
         if through > self._schedule.opened_through:
@@ -127,7 +127,7 @@ class Judgement:
             why = f"names revision {run.revision}, but {number} was in force"
             self._findings.add_slot(Law.UNPLANNED, slot, f"{run.id} {why}")
         self._account(slot, 1)
-        self._tally.rows[run.status, run.reason] += 1
+        self._equation.rows[run.status, run.reason] += 1
 
     def _account_missing(self, missing: Missing, term: Term) -> None:
         slots = missing.slots
@@ -140,9 +140,9 @@ class Judgement:
                 self._of(missing, Law.MISSED_WITHOUT_OUTAGE, f"a timekeeper was alive when {_shown(alive)} fired")
         self._account(missing.last, slots)
         if missing.reason is None:
-            self._tally.owed += slots
+            self._equation.owed += slots
         else:
-            self._tally.missed[missing.reason] += slots
+            self._equation.missed[missing.reason] += slots
 
     def _first_outside_an_outage(self, missing: Missing, term: Term) -> int | None:
         """The first of the slots that fired while somebody kept time, though it is recorded as missed."""
@@ -170,13 +170,13 @@ class Judgement:
             elif self._timekeeping.is_settled(fires_at):
                 self._lose(slot, "due for longer than the grace while a timekeeper was alive, but was not opened")
             else:
-                self._tally.due += 1
-                self._tally.unopened += 1
+                self._equation.due += 1
+                self._equation.unopened += 1
             self._planned.step()
 
     def _lose(self, slot: int, why: str) -> None:
-        self._tally.due += 1
-        self._tally.lost += 1
+        self._equation.due += 1
+        self._equation.lost += 1
         if self._lost is not None and self._lost.why == why:
             self._lost.last = slot
             self._lost.slots += 1
