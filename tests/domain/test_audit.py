@@ -168,6 +168,25 @@ def test_slots_of_a_pause_were_not_planned() -> None:
     assert (str(verdict.equation), verdict.equation.paused) == ("6 due = 6 ran", 4)
 
 
+def test_slots_of_a_schedule_that_was_broken_were_not_planned_and_it_says_so() -> None:
+    active = minutely()
+    broken = replace(active, opened_through=at(3) // SECOND).broken(at=at(4), reason="no such zone")
+    mended = broken.changed(at=at(7.5), state=ScheduleState.ACTIVE)
+    entries: list[Entry] = [*rows(1, 2, 3), *(row(minute, revision=3) for minute in (8, 9, 10))]
+
+    verdict = History(
+        schedule=mended,
+        revisions=[active.recorded(), broken.recorded(), mended.recorded()],
+        entries=entries,
+        opened=10,
+    ).judged()
+
+    assert (found(verdict), verdict.equation.due) == ([], 6)
+    assert verdict.notes == [
+        "broke once, last after 2027-01-15T08:03:00Z until 2027-01-15T08:07:30Z: slots were not planned meanwhile"
+    ]
+
+
 def test_a_pause_that_lasts_is_counted_until_now() -> None:
     active = minutely()
     paused = active.changed(at=at(3), state=ScheduleState.PAUSED)
