@@ -3,6 +3,8 @@
 import pytest
 
 from duly.application import audit
+from duly.application.audit import Audit
+from duly.cli.audit import audit as show
 from duly.domain.audit import Law
 from duly.domain.retries import RetryPolicy
 from duly.domain.schedules import ScheduleState
@@ -315,6 +317,42 @@ async def test_a_clock_that_is_set_forward_and_back_loses_nothing(world: World, 
     assert verdict.findings.kept == []
     assert verdict.equation.due == 70
     assert verdict.equation.missed.total() > 50
+
+
+@pytest.mark.req("OWN-01")
+async def test_what_was_not_planned_and_what_was_run_by_hand_stand_behind_the_equation(world: World) -> None:
+    keeping = Keeping(world)
+    await keeping.schedule(overlap="queue")
+    await keeping.at(2)
+    await keeping.schedules.pause("s", owner=None)
+    await keeping.at(5)
+    await keeping.schedules.resume("s", owner=None)
+    await keeping.schedules.run_now("s", owner=None)
+    await keeping.at(6)
+    said: list[str] = []
+
+    holds = await show(Audit(storage=world.queue.storage), said.append, schedule=None, since=None, as_json=False)
+
+    counted = "3 due = 3 pending; 3 not planned (paused); 1 manual"
+    assert holds
+    assert said == [f"s                        {counted}", f"1 schedule               {counted}", "the laws hold"]
+
+
+@pytest.mark.req("OWN-01", error=True)
+async def test_of_many_findings_a_hundred_are_shown_and_the_rest_counted(world: World) -> None:
+    past = await Past.begin(world)
+    await past.open(*range(2, 300, 2))
+    said: list[str] = []
+
+    holds = await show(Audit(storage=world.queue.storage), said.append, schedule="s", since=None, as_json=False)
+
+    assert not holds
+    assert len(said) == 104
+    assert said[-3:] == [
+        "  and more: 49 lost",
+        "1 schedule               298 due = 149 pending + 149 lost",
+        "the laws are broken: 149 lost",
+    ]
 
 
 # Windows
