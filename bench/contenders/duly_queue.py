@@ -62,6 +62,9 @@ class DulyQueue(Contender):
 class DulyPlain(DulyQueue):
     settings = "jobs without lanes, as the peers' have none; pool limit 10,000, history kept"
 
+    def _job(self, number: int) -> NewJob:
+        return NewJob(kind="noop", params={"n": number}, pool=self.pool)
+
     def fill(self, place: str, jobs: int) -> Pace:
         alike = NewJob(kind="noop", pool=self.pool)
         return _with_queue(

@@ -23,7 +23,7 @@ async def test_a_pool_is_not_removed_under_a_put_that_is_acknowledged(postgres_w
     other = await world.another()
     await world.pool(NARROW, 1)
 
-    with stop_after("insert_jobs") as point:
+    with stop_after("insert_job") as point:
         putting = asyncio.create_task(world.queue.jobs.put_many([new(pool=NARROW)]))
         await point.reached.wait()
         removing = asyncio.create_task(other.pools.remove(NARROW))
@@ -41,10 +41,8 @@ async def test_a_crowd_that_is_put_keeps_its_pool_too(postgres_world: World) -> 
     world = postgres_world
     other = await world.another()
     await world.pool(NARROW, 1)
-    crowd = [new(pool=NARROW) for _ in range(200)]
-
-    with stop_after("insert_free_jobs") as point:
-        putting = asyncio.create_task(world.queue.jobs.put_many(crowd))
+    with stop_after("insert_alike") as point:
+        putting = asyncio.create_task(world.queue.jobs.put_alike(new(pool=NARROW), [{}] * 200))
         await point.reached.wait()
         removing = asyncio.create_task(other.pools.remove(NARROW))
         await met(removing)
@@ -61,7 +59,7 @@ async def test_a_resource_is_not_removed_under_a_put_that_names_it(postgres_worl
     other = await world.another()
     await world.pool(NARROW, 1)
 
-    with stop_before("insert_jobs") as point:
+    with stop_before("insert_job") as point:
         putting = asyncio.create_task(world.queue.jobs.put(new(resources=[NARROW])))
         await point.reached.wait()
         removing = asyncio.create_task(other.pools.remove(NARROW))
@@ -80,7 +78,7 @@ async def test_a_pool_whose_ageing_changes_under_a_put_reranks_that_job_too(post
     other = await world.another()
     await world.pool(NARROW, 10, ageing_ms=1_000)
 
-    with stop_after("insert_jobs") as point:
+    with stop_after("insert_job") as point:
         putting = asyncio.create_task(world.queue.jobs.put_many([new("better", pool=NARROW)]))
         await point.reached.wait()
         saving = asyncio.create_task(other.pools.define(Pool(name=NARROW, slots=10)))

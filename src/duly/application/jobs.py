@@ -9,7 +9,7 @@ from duly.application.places import Places
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import Instant
-from duly.domain.jobs import Entry, FinishedJob, Job, NewJob, Put, PutOutcome, UnknownJob
+from duly.domain.jobs import Crowd, Entry, FinishedJob, Job, NewJob, Put, PutOutcome, UnknownJob
 from duly.domain.payloads import Payload, payload_of
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
@@ -31,7 +31,8 @@ class Jobs:
 
     async def put(self, new: NewJob) -> Put:
         """Durable when it returns. Callers that come while another put commits share the next commit."""
-        (entry,) = self._entries([(new, new.payload)])
+        now = self.storage.clock.now()
+        entry = Entry(JobId(self.dice.new_id("job")), new, new.payload, now, self._places.take(now))
         if not new.resources and await self._gathering.put(entry):
             return Put(entry.id, PutOutcome.CREATED)
         (put,) = await self._put([entry])
@@ -39,7 +40,7 @@ class Jobs:
 
     async def put_many(self, news: Sequence[NewJob]) -> list[Put]:
         """All of them or none, in one transaction, in the order given."""
-        return await self._put(self._entries([(new, new.payload) for new in news])) if news else []
+        return await self._put(self._entries(news)) if news else []
 
     async def put_alike(self, new: NewJob, params: Iterable[Mapping[str, Any]]) -> list[Put]:
         """The same job for each of many params, all or none, in one transaction: what they share is checked once."""
@@ -47,8 +48,18 @@ class Jobs:
             raise InvalidInput(
                 "params", "each job has its own, and a key would make them one job", fix="leave both out"
             )
-        payloads = [payload_of(each, field=f"params[{index}]") for index, each in enumerate(params)]
-        return await self._put(self._entries([(new, payload) for payload in payloads])) if payloads else []
+        payloads = _payloads(list(params))
+        now = self.storage.clock.now()
+        ids = [JobId(self.dice.new_id("job")) for _ in payloads]
+        first = self._places.take(now, len(ids))
+        crowd = Crowd(new, ids, payloads, now, range(first, first + len(ids)))
+
+        async def work(tx: Transaction) -> None:
+            await tx.jobs.put_alike(crowd)
+
+        if payloads:
+            await self.storage.transact(work)
+        return [Put(job_id, PutOutcome.CREATED) for job_id in ids]
 
     async def _put(self, entries: Sequence[Entry]) -> list[Put]:
         async def work(tx: Transaction) -> list[Put]:
@@ -56,12 +67,12 @@ class Jobs:
 
         return await self.storage.transact(work)
 
-    def _entries(self, news: Sequence[tuple[NewJob, Payload]]) -> list[Entry]:
+    def _entries(self, news: Sequence[NewJob]) -> list[Entry]:
         now = self.storage.clock.now()
         first = self._places.take(now, len(news))
         return [
-            Entry(JobId(self.dice.new_id("job")), new, payload, now, position)
-            for position, (new, payload) in enumerate(news, first)
+            Entry(JobId(self.dice.new_id("job")), new, new.payload, now, position)
+            for position, new in enumerate(news, first)
         ]
 
     async def get(self, job_id: JobId) -> Job | FinishedJob:
@@ -119,3 +130,11 @@ class Jobs:
         while count := await self.storage.transact(work):
             pruned += count
         return pruned
+
+
+def _payloads(params: Sequence[Mapping[str, Any]]) -> list[Payload]:
+    try:
+        return [payload_of(each, field="params") for each in params]
+    except InvalidInput:
+        # Named only now that it is known that one is wrong.
+        return [payload_of(each, field=f"params[{index}]") for index, each in enumerate(params)]

@@ -1,6 +1,6 @@
 """A job: one unit of work, a snapshot of what was asked, run once; a retry is another job."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -169,6 +169,20 @@ class Entry(NamedTuple):
     @property
     def is_due(self) -> bool:
         return self.new.run_at is None or self.new.run_at <= self.created_at
+
+
+class Crowd(NamedTuple):
+    """Jobs that differ in their payloads only, as they enter the queue, in order."""
+
+    new: NewJob
+    ids: Sequence[JobId]
+    payloads: Sequence[Payload]
+    created_at: Instant
+    positions: range
+
+    def entries(self) -> list[Entry]:
+        each = zip(self.ids, self.payloads, self.positions, strict=True)
+        return [Entry(job_id, self.new, payload, self.created_at, position) for job_id, payload, position in each]
 
 
 class PutOutcome(StrEnum):

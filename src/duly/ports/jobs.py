@@ -5,7 +5,7 @@ from typing import Protocol
 
 from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import Instant
-from duly.domain.jobs import Entry, FinishedJob, Job, Put
+from duly.domain.jobs import Crowd, Entry, FinishedJob, Job, Put
 
 
 class JobStore(Protocol):
@@ -16,6 +16,9 @@ class JobStore(Protocol):
 
     async def put(self, entries: Sequence[Entry]) -> list[Put]:
         """Adds each job, or replaces the unlocked job that has its key, or leaves the locked one alone."""
+
+    async def put_alike(self, crowd: Crowd) -> None:
+        """Adds all of them; they have no keys."""
 
     async def get(self, job_id: JobId) -> Job | FinishedJob | None: ...
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
@@ -14,18 +14,20 @@ _NAME = re.compile(r"^-- name: (\w+)\s*$")
 _FRAGMENT = re.compile(r"^-- fragment: (\w+)\s*$")
 _COLUMNS = re.compile(r"^-- columns: (.+)$")
 _REPEATS = re.compile(r"^-- repeats: (.+)$")
+_ALONE = re.compile(r"^-- alone: (\w+)\s*$")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z]\w*)")
 _FRAGMENT_USE = re.compile(r"\{(\w+)\}")
 # Row locks exist on Postgres only: SQLite has one writer, and everything it reads stays true until commit.
 _LOCK = re.compile(r"\{lock(?::([a-z ]+))?\}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statement:
     """SQL in the database's own parameter style.
 
     `columns` are bound from each row of a batch, the other parameters once for the whole batch. Those that `repeats`
-    names may be sent once where all rows have the same value: the statement fills it in.
+    names may be sent once where all rows have the same value: the statement fills it in. `alone` is the statement to
+    run instead for a batch of one.
     """
 
     name: str
@@ -33,9 +35,18 @@ class Statement:
     parameters: tuple[str, ...]
     columns: tuple[str, ...] = ()
     repeats: frozenset[str] = frozenset()
+    alone: str | None = None
 
     def bind(self, values: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(values[name] for name in self.parameters)
+        return tuple([values[name] for name in self.parameters])
+
+    def bind_row(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The values of `columns`, when there are no other parameters."""
+        return row if self.parameters == self.columns else tuple([row[place] for place in self._places])
+
+    @cached_property
+    def _places(self) -> tuple[int, ...]:
+        return tuple(map(self.columns.index, self.parameters))
 
 
 @cache
@@ -63,6 +74,7 @@ class _Section:
     is_fragment: bool
     columns: tuple[str, ...] = ()
     repeats: frozenset[str] = frozenset()
+    alone: str | None = None
     body: str = ""
 
 
@@ -77,6 +89,8 @@ def _sections(text: str) -> list[_Section]:
             sections[-1].columns = tuple(listed[1].replace(",", " ").split())
         elif repeated := _REPEATS.match(line):
             sections[-1].repeats = frozenset(repeated[1].split())
+        elif lone := _ALONE.match(line):
+            sections[-1].alone = lone[1]
         elif not line.startswith("--") and sections:
             sections[-1].body += line + "\n"
     return sections
@@ -95,7 +109,12 @@ def _statement(section: _Section, fragments: dict[str, str], dialect: Dialect) -
 
     sql = _PARAMETER.sub(number, text).strip().rstrip(";")
     return Statement(
-        name=section.name, sql=sql, parameters=tuple(parameters), columns=section.columns, repeats=section.repeats
+        name=section.name,
+        sql=sql,
+        parameters=tuple(parameters),
+        columns=section.columns,
+        repeats=section.repeats,
+        alone=section.alone,
     )
 
 

@@ -12,14 +12,42 @@ from duly.storage.sql.tickets import SqlTickets
 
 
 class SqlTransaction:
-    __slots__ = ("jobs", "ledger", "order", "pools", "schedules", "sessions", "tickets")
+    """Stores are made when they are asked for: most transactions need one, and there are thousands a second."""
+
+    __slots__ = ("_hot", "_x")
 
     def __init__(self, executor: Executor, hot: HotPath) -> None:
-        claims = Claims(executor, hot)
-        self.jobs = SqlJobs(executor)
-        self.ledger = SqlLedger(executor)
-        self.order = SqlOrder(executor)
-        self.pools = SqlPools(executor, claims)
-        self.schedules = SqlSchedules(executor)
-        self.tickets = SqlTickets(executor, claims)
-        self.sessions = SqlSessions(executor, claims, self.tickets)
+        self._x = executor
+        self._hot = hot
+
+    @property
+    def jobs(self) -> SqlJobs:
+        return SqlJobs(self._x)
+
+    @property
+    def ledger(self) -> SqlLedger:
+        return SqlLedger(self._x)
+
+    @property
+    def order(self) -> SqlOrder:
+        return SqlOrder(self._x)
+
+    @property
+    def pools(self) -> SqlPools:
+        return SqlPools(self._x, self._claims)
+
+    @property
+    def schedules(self) -> SqlSchedules:
+        return SqlSchedules(self._x)
+
+    @property
+    def sessions(self) -> SqlSessions:
+        return SqlSessions(self._x, self._claims, self.tickets)
+
+    @property
+    def tickets(self) -> SqlTickets:
+        return SqlTickets(self._x, self._claims)
+
+    @property
+    def _claims(self) -> Claims:
+        return Claims(self._x, self._hot)

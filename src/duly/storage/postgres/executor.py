@@ -38,6 +38,9 @@ class PostgresExecutor:
         if not rows:
             return []
         statement = self._statements[name]
+        if len(rows) == 1 and statement.alone is not None:
+            lone = self._statements[statement.alone]
+            return await self._run(lone, lone.bind_row(rows[0]))
         for column, array in zip(statement.columns, zip(*rows, strict=True), strict=True):
             constants[column] = _folded(array, may_repeat=column in statement.repeats)
         return await self._run(statement, statement.bind(constants))

@@ -22,7 +22,7 @@ EVERYTHING = "*"
 """Heard in place of topics that may have been lost."""
 
 _CHANNEL = "duly"
-_PAUSE = Micros(5_000)
+_PAUSE = Micros(10_000)
 _ANSWER_SECONDS = 5.0
 _LONGEST_PAYLOAD = 7_999
 

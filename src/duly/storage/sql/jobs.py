@@ -1,33 +1,30 @@
 """Jobs in SQL: put, look, cancel, stage, prune."""
 
 from collections.abc import Sequence
-from operator import itemgetter
 
 from duly.domain.errors import Unavailable
 from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import Instant, Micros
 from duly.domain.jobs import (
+    Crowd,
     Entry,
     FinishedJob,
     Job,
     JobAlreadyFinished,
     JobState,
+    NewJob,
     Put,
     PutOutcome,
     UnknownJob,
 )
-from duly.domain.pools import PoolDraining, PoolMode, UnknownPool
-from duly.storage.executor import Executor, Row
+from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
+from duly.storage.executor import Executor
 from duly.storage.sql.lanes import Lanes
 from duly.storage.sql.rows import entry_row, finished_from_row, job_from_row, pool_from_row, resources_text
 from duly.storage.sql.topics import CANCEL, DUE, pool_topic
 
 _MOST_ROUNDS = 100
 _LOOK_AGAIN = Micros(50_000)
-# From here on a statement of their own pays for jobs that nothing can stand in the way of.
-_CROWD = 100
-# All columns but key, lane and retry_of.
-_FREE = itemgetter(0, 1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19)
 
 
 class SqlJobs:
@@ -38,13 +35,11 @@ class SqlJobs:
         self._lanes = Lanes(executor)
 
     async def put_if_free(self, entries: Sequence[Entry]) -> set[str]:
-        return await self._insert(entries, JobState.READY, crowd=1)
+        return await self._insert(entries, JobState.READY)
 
     async def put(self, entries: Sequence[Entry]) -> list[Put]:
-        await self._check_resources(entries)
+        await self._check_resources([entry.new for entry in entries])
         added = await self._insert(_first_of_each_key(entries), JobState.READY)
-        if len(added) == len(entries):
-            return [Put(entry.id, PutOutcome.CREATED) for entry in entries]
         puts = {job_id: Put(JobId(job_id), PutOutcome.CREATED) for job_id in added}
         rest = [entry for entry in entries if entry.id not in added]
         for _ in range(_MOST_ROUNDS):
@@ -53,28 +48,47 @@ class SqlJobs:
             rest = await self._put_in_the_way(rest, puts)
         raise Unavailable(f"job {rest[0].id} keeps meeting others under its key; try again")
 
-    async def _insert(self, entries: Sequence[Entry], in_lane: JobState, *, crowd: int = _CROWD) -> set[str]:
+    async def put_alike(self, crowd: Crowd) -> None:
+        new = crowd.new
+        if new.lane or self._x.rerun:
+            await self.put(crowd.entries())
+            return
+        await self._check_resources([new])
+        pool = await self._open_pool(new.pool)
+        is_due = new.run_at is None or new.run_at <= crowd.created_at
+        await self._x.each(
+            "insert_alike",
+            list(zip(crowd.ids, crowd.payloads, crowd.positions, strict=True)),
+            kind=new.kind,
+            pool=new.pool,
+            resources=resources_text(new.resources),
+            priority=new.priority,
+            ageing_ms=pool.ageing_ms,
+            run_at=crowd.created_at if new.run_at is None else new.run_at,
+            created_at=crowd.created_at,
+            state=(JobState.READY if is_due else JobState.SCHEDULED).value,
+            max_attempts=new.retry.max_attempts,
+            backoff_ms=new.retry.backoff_ms,
+            backoff_cap_ms=new.retry.backoff_cap_ms,
+            timeout_ms=new.timeout_ms,
+        )
+        self._x.wake(pool_topic(new.pool) if is_due else DUE)
+
+    async def _insert(self, entries: Sequence[Entry], in_lane: JobState) -> set[str]:
         """Adds those that nothing stands in the way of; a due job that has a lane enters it as `in_lane`."""
         rows = [entry_row(entry, _entry_state(entry, in_lane)) for entry in entries]
-        if len(rows) >= crowd and not self._x.rerun and all(map(_is_free, entries)):
-            added = await self._insert_free(rows)
-        else:
-            added = {row[0] for row in await self._x.each("insert_jobs", rows)}
+        added = {row[0] for row in await self._x.each("insert_jobs", rows)}
         for pool, is_due in {(entry.new.pool, entry.is_due) for entry in entries if entry.id in added}:
             self._x.wake(pool_topic(pool) if is_due else DUE)
         return added
-
-    async def _insert_free(self, rows: Sequence[Row]) -> set[str]:
-        """All of them, as a rule; if a pool refused some, none is named, and each is looked at in turn."""
-        counts = await self._x.each("insert_free_jobs", [_FREE(row) for row in rows])
-        return {row[0] for row in rows} if sum(count for (count,) in counts) == len(rows) else set()
 
     async def _put_in_the_way(self, entries: Sequence[Entry], puts: dict[str, Put]) -> list[Entry]:
         """Jobs that could not simply be added; answers those that must be tried once more."""
         known = {entry.id for entry in entries if await self._x.fetch("is_known", id=entry.id)}
         puts |= {job_id: Put(job_id, PutOutcome.CREATED) for job_id in known}
         unknown = [entry for entry in entries if entry.id not in known]
-        await self._check_pools(unknown)
+        for pool in sorted({entry.new.pool for entry in unknown}):
+            await self._open_pool(pool)
         joining: list[Entry] = []
         for entry in unknown:
             if entry.new.key is None or (put := await self._put_over(entry)) is None:
@@ -125,18 +139,20 @@ class SqlJobs:
             await self._lanes.leave([standing.lane])
         self._x.wake(pool_topic(new.pool) if entry.is_due else DUE)
 
-    async def _check_resources(self, entries: Sequence[Entry]) -> None:
-        for name in sorted({name for entry in entries for name in entry.new.resources}):
+    async def _check_resources(self, news: Sequence[NewJob]) -> None:
+        for name in sorted({name for new in news for name in new.resources}):
             if not await self._x.fetch("hold_pool", name=name):
                 raise UnknownPool(name)
 
-    async def _check_pools(self, entries: Sequence[Entry]) -> None:
-        for name in sorted({entry.new.pool for entry in entries}):
-            rows = await self._x.fetch("hold_pool", name=name)
-            if not rows:
-                raise UnknownPool(name)
-            if pool_from_row(rows[0]).mode is PoolMode.DRAINING:
-                raise PoolDraining(name)
+    async def _open_pool(self, name: PoolName) -> Pool:
+        """A pool that takes new jobs, held."""
+        rows = await self._x.fetch("hold_pool", name=name)
+        if not rows:
+            raise UnknownPool(name)
+        pool = pool_from_row(rows[0])
+        if pool.mode is PoolMode.DRAINING:
+            raise PoolDraining(name)
+        return pool
 
     async def get(self, job_id: JobId) -> Job | FinishedJob | None:
         for row in await self._x.fetch("job_by_id", id=job_id):
@@ -218,7 +234,3 @@ def _entry_state(entry: Entry, in_lane: JobState) -> JobState:
     if not entry.is_due:
         return JobState.SCHEDULED
     return in_lane if entry.new.lane else JobState.READY
-
-
-def _is_free(entry: Entry) -> bool:
-    return entry.new.lane is None and entry.new.key is None

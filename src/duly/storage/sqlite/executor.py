@@ -45,8 +45,11 @@ class SqliteExecutor:
         if self.closed or self.failure is not None:
             self._refuse()
         statement = self._statements[name]
+        bindings = _bindings(statement, rows, constants)
         try:
-            return self._connection.executemany(statement.sql, _bindings(statement, rows, constants)).fetchall()
+            if len(bindings) == 1:
+                return self._connection.execute(statement.sql, bindings[0]).fetchall()
+            return self._connection.executemany(statement.sql, bindings).fetchall()
         except apsw.Error as error:
             raise self._failed(error) from error
         except (UnicodeEncodeError, OverflowError, TypeError) as error:

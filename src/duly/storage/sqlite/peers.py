@@ -34,6 +34,7 @@ class Folder:
     def __init__(self, database: str, clock: Clock) -> None:
         self._clock = clock
         self._path = _folder_of(database)
+        self._text = str(self._path)
         self._fd = -1
         self._seen_mtime = -1
         self._names: tuple[str, ...] = ()
@@ -47,7 +48,7 @@ class Folder:
     def names(self) -> tuple[str, ...]:
         """Listed anew only when the folder has changed: most announcements find nobody to tell."""
         try:
-            mtime = self._path.stat().st_mtime_ns
+            mtime = os.stat(self._text).st_mtime_ns  # noqa: PTH116 - after every commit
         except FileNotFoundError:
             return ()
         if mtime != self._seen_mtime:
@@ -92,10 +93,13 @@ class Peers:
         """Never blocks and never raises: a hint that cannot be sent is lost, and the backstop finds the
         change.
         """
-        with contextlib.suppress(OSError), self._guard:
-            names = () if self._closed else self._folder.names()
-            if names and names != (self._name,):
-                self._send(_encoded(topics), names)
+        with self._guard:
+            try:
+                names = () if self._closed else self._folder.names()
+                if names and names != (self._name,):
+                    self._send(_encoded(topics), names)
+            except OSError:
+                return
 
     def start_hearing(self) -> None:
         """From now on other processes find this one. Where sockets cannot be had, the backstop has to do."""

@@ -35,7 +35,7 @@ class Waiting(Generic[Tx]):
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._queue: deque[Pending[Tx]] = deque()
-        self._closed = False
+        self.closed = False
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -43,13 +43,13 @@ class Waiting(Generic[Tx]):
     def add(self, pending: Pending[Tx]) -> bool:
         """False once closed: what came before is still served, nothing comes after."""
         with self._guard:
-            if not self._closed:
+            if not self.closed:
                 self._queue.append(pending)
-            return not self._closed
+            return not self.closed
 
     def close(self) -> None:
         with self._guard:
-            self._closed = True
+            self.closed = True
 
     def take(self, at_most: int) -> list[Pending[Tx]]:
         with self._guard:

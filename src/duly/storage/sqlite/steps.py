@@ -1,5 +1,6 @@
 """Runs a work to its end in one go, since nobody but the writer may drive it."""
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Generator
 from types import coroutine
@@ -32,6 +33,15 @@ def run_to_end(work: Work[Tx, T], tx: Tx) -> T:
 def next_turn() -> Generator[None, None, None]:
     """Lets every task that is ready now go first."""
     yield
+
+
+def is_alone() -> bool:
+    """Whether no other task is ready, so that nobody can add a work before this one commits.
+
+    Only asyncio's own loop can be asked; on any other there might be somebody.
+    """
+    ready = getattr(asyncio.get_running_loop(), "_ready", None)
+    return ready is not None and not ready
 
 
 def _name(work: object) -> str:

@@ -22,7 +22,7 @@ from duly.ports.clock import Clock
 from duly.storage.sqlite.batch import Committer
 from duly.storage.sqlite.faults import Poisoned, StillBusy, again
 from duly.storage.sqlite.pending import Pending, Waiting
-from duly.storage.sqlite.steps import Work, next_turn
+from duly.storage.sqlite.steps import Work, is_alone, next_turn
 
 Tx = TypeVar("Tx")
 T = TypeVar("T")
@@ -75,6 +75,33 @@ class Writer(Generic[Tx]):
         if self._poison is not None:
             raise again(self._poison)
         pending: Pending[Tx] = Pending(work)
+        if self._inline or not is_alone() or not self._commit_at_once(pending):
+            await self._commit_in_turn(pending)
+        answer: T = pending.outcome()
+        return answer
+
+    def _commit_at_once(self, pending: Pending[Tx]) -> bool:
+        """Commits past the queue of works if it is empty; False if that would hold anybody up."""
+        if self._typical_micros > INLINE_MICROS or not self.mutex.acquire(blocking=False):
+            return False
+        topics: set[str] = set()
+        try:
+            if self._waiting or self._waiting.closed or not self._lock.try_acquire():
+                return False
+            try:
+                is_done = self._commit([pending], topics) == 1
+            except StillBusy:
+                return False
+            finally:
+                self._lock.release()
+        finally:
+            self.mutex.release()
+        self._tell(topics)
+        if self._committer.checkpoint_due:
+            self._ring()
+        return is_done
+
+    async def _commit_in_turn(self, pending: Pending[Tx]) -> None:
         if not self._waiting.add(pending):
             raise Unavailable(f"{self._committer.path}: the storage is closed; open it again")
         try:
@@ -85,8 +112,6 @@ class Writer(Generic[Tx]):
         except BaseException:
             self._waiting.drop(pending)
             raise
-        answer: T = pending.outcome()
-        return answer
 
     def data_version(self) -> int | None:
         """Changes when another process commits; None while this one is writing, so ask again later."""
@@ -189,21 +214,29 @@ class Writer(Generic[Tx]):
         batch = self._waiting.take(BATCH_WORKS)
         if not batch:
             return False
+        try:
+            done = self._commit(batch, topics)
+        except StillBusy as busy:
+            return self._still_busy(batch, busy)
+        if done < len(batch):
+            self._waiting.put_back(batch[done:])
+        self._waiting.answer(batch[:done])
+        return True
+
+    def _commit(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
+        """How many of the batch now have their outcome."""
         started = self._clock.lease_now()
         try:
             done = self._outcomes(batch, topics)
-        except StillBusy as busy:
-            return self._still_busy(batch, busy, started)
+        except StillBusy:
+            raise
         except BaseException as error:
             why = f"{self._committer.path}: the writer was interrupted ({error!r}); try again"
             self._fail(batch, Unavailable(why))
             raise
         self._busy_since = None
         self._typical_micros += (self._clock.lease_now() - started - self._typical_micros) // 4
-        if done < len(batch):
-            self._waiting.put_back(batch[done:])
-        self._waiting.answer(batch[:done])
-        return True
+        return done
 
     def _outcomes(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
         if self._poison is None:
@@ -214,7 +247,8 @@ class Writer(Generic[Tx]):
             pending.error = again(self._poison)
         return len(batch)
 
-    def _still_busy(self, batch: list[Pending[Tx]], busy: StillBusy, now: Micros) -> bool:
+    def _still_busy(self, batch: list[Pending[Tx]], busy: StillBusy) -> bool:
+        now = self._clock.lease_now()
         since = self._busy_since = now if self._busy_since is None else self._busy_since
         if now - since < BUSY_MICROS:
             self._waiting.put_back(batch)

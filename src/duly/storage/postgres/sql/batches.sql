@@ -10,6 +10,7 @@
 -- name: insert_jobs
 -- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain ledger_run
 -- repeats: kind pool priority run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms
+-- alone: insert_job
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
 -- In lane order, so that two batches wait for each other at one place only. Its pool is kept from being removed or
 -- reranked until commit; claims and ends, which only count in the pool's row, do not wait for that.
@@ -43,39 +44,36 @@ ORDER BY new.lane, new.position
 ON CONFLICT DO NOTHING
 RETURNING id
 
--- name: insert_free_jobs
--- columns: id kind payload pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run
--- repeats: kind pool priority run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms
--- As `insert_jobs`, for a crowd of new jobs without keys and lanes: nothing can be in their way but their pool.
--- Answers how many were added.
-WITH open_pools AS MATERIALIZED (
-  SELECT name, ageing_ms FROM pools WHERE name = ANY(:pool::text[]) AND mode <> 'draining' ORDER BY name FOR KEY SHARE
-), added AS (
+-- name: insert_job
+-- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain ledger_run
+-- As `insert_jobs`, for one: taking arrays apart costs more than adding the job.
+INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
+                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run)
+SELECT :id, :kind, :payload, :key, :lane, :pool, :resources, :priority::bigint,
+       CASE WHEN p.ageing_ms IS NULL THEN -:priority::bigint
+            ELSE :position::bigint - :priority::bigint * p.ageing_ms * 1000 END,
+       :position::bigint, :run_at::bigint, :created_at::bigint, :state, :attempt::bigint, :max_attempts::bigint,
+       :backoff_ms::bigint, :backoff_cap_ms::bigint, :timeout_ms::bigint, :retry_of::text, :chain,
+       :ledger_run
+FROM pools p
+WHERE p.name = :pool AND (p.mode <> 'draining' OR :retry_of::text IS NOT NULL)
+  AND NOT EXISTS (SELECT FROM finished_jobs f WHERE f.id = :id)
+FOR KEY SHARE OF p
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: insert_alike
+-- columns: id payload position
+-- Many new jobs that differ in their payloads only, without keys and lanes, into a pool that is held: nothing can be in
+-- their way.
 INSERT INTO jobs (id, kind, payload, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
-                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain, ledger_run)
-SELECT new.id, new.kind, new.payload, new.pool, new.resources, new.priority,
-       CASE WHEN p.ageing_ms IS NULL THEN -new.priority ELSE new.position - new.priority * p.ageing_ms * 1000 END,
-       new.position, new.run_at, new.created_at, new.state, new.attempt, new.max_attempts, new.backoff_ms,
-       new.backoff_cap_ms, new.timeout_ms, new.chain, new.ledger_run
-FROM (
-  SELECT id, payload, resources, position, timeout_ms, chain, ledger_run,
-         COALESCE(kind, (:kind::text[])[1]) AS kind, COALESCE(pool, (:pool::text[])[1]) AS pool,
-         COALESCE(priority, (:priority::bigint[])[1]) AS priority, COALESCE(run_at, (:run_at::bigint[])[1]) AS run_at,
-         COALESCE(created_at, (:created_at::bigint[])[1]) AS created_at, COALESCE(state, (:state::text[])[1]) AS state,
-         COALESCE(attempt, (:attempt::bigint[])[1]) AS attempt,
-         COALESCE(max_attempts, (:max_attempts::bigint[])[1]) AS max_attempts,
-         COALESCE(backoff_ms, (:backoff_ms::bigint[])[1]) AS backoff_ms,
-         COALESCE(backoff_cap_ms, (:backoff_cap_ms::bigint[])[1]) AS backoff_cap_ms
-  FROM unnest(:id::text[], :kind::text[], :payload::text[], :pool::text[], :resources::text[], :priority::bigint[],
-              :position::bigint[], :run_at::bigint[], :created_at::bigint[], :state::text[], :attempt::bigint[],
-              :max_attempts::bigint[], :backoff_ms::bigint[], :backoff_cap_ms::bigint[], :timeout_ms::bigint[],
-              :chain::text[], :ledger_run::text[])
-       AS given(id, kind, payload, pool, resources, priority, position, run_at, created_at, state, attempt,
-                max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain, ledger_run)) AS new
-JOIN open_pools p ON p.name = new.pool
-RETURNING 1
-)
-SELECT count(*) FROM added
+                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
+SELECT new.id, :kind, new.payload, :pool, :resources, :priority::bigint,
+       CASE WHEN :ageing_ms::bigint IS NULL THEN -:priority::bigint
+            ELSE new.position - :priority::bigint * :ageing_ms::bigint * 1000 END,
+       new.position, :run_at::bigint, :created_at::bigint, :state, 1, :max_attempts::bigint, :backoff_ms::bigint,
+       :backoff_cap_ms::bigint, :timeout_ms::bigint, new.id
+FROM unnest(:id::text[], :payload::text[], :position::bigint[]) AS new(id, payload, position)
 
 -- name: finish
 -- columns: id token status error exit_code result

@@ -15,18 +15,15 @@ WHERE name = :pool AND (mode <> 'draining' OR :retry_of IS NOT NULL)
 ON CONFLICT DO NOTHING
 RETURNING id
 
--- name: insert_free_jobs
--- columns: id kind payload pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run
--- As `insert_jobs`, for a crowd of new jobs without keys and lanes: nothing can be in their way but their pool.
--- Answers one for each that was added.
+-- name: insert_alike
+-- columns: id payload position
+-- Many new jobs that differ in their payloads only, without keys and lanes, into a pool that is held: nothing can be in
+-- their way.
 INSERT INTO jobs (id, kind, payload, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
-                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain, ledger_run)
-SELECT :id, :kind, :payload, :pool, :resources, :priority,
-       CASE WHEN ageing_ms IS NULL THEN -:priority ELSE :position - :priority * ageing_ms * 1000 END,
-       :position, :run_at, :created_at, :state, :attempt, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :chain,
-       :ledger_run
-FROM pools WHERE name = :pool AND mode <> 'draining'
-RETURNING 1
+                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
+VALUES (:id, :kind, :payload, :pool, :resources, :priority,
+        CASE WHEN :ageing_ms IS NULL THEN -:priority ELSE :position - :priority * :ageing_ms * 1000 END,
+        :position, :run_at, :created_at, :state, 1, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :id)
 
 -- name: record_finished
 -- columns: id token status error exit_code result
