@@ -99,7 +99,7 @@ class Batch:
         self._advanced[schedule.id] = after
         return after
 
-    def break_down(self, schedule: Schedule, error: BaseException) -> Schedule:
+    def break_down(self, schedule: Schedule, error: Exception) -> Schedule:
         broken = schedule.broken(at=self.now, reason=f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
         self._broken.append(broken)
         fact = Decision(schedule_id=schedule.id, at=self.now, fate=Fate.BROKEN, detail=broken.state_reason)
