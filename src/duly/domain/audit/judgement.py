@@ -92,6 +92,8 @@ class Judgement:
         self._missing_through = max(self._missing_through, missing.last)
 
     def stray(self, stray: Stray) -> None:
+        if stray.slot <= self._since:
+            return
         named = "none" if stray.named is None else f"job {stray.named}"
         text = f"job {stray.job_id} completed for {stray.run_id}, whose own is {named}"
         self._findings.add_slot(Law.DOUBLED, stray.slot, text)
