@@ -29,6 +29,7 @@ class Keeping:
 
     def __init__(self, world: World, queue: Queue | None = None) -> None:
         self.world = world
+        world.is_audited = True
         self.queue = queue or world.queue
         self.schedules = self.queue.schedules
         self.keeper = self.queue.timekeeper()
@@ -115,10 +116,7 @@ class Keeping:
         for revision, end in zip(revisions, ends, strict=True):
             assert revision.effective_from <= end
             if revision.state is ScheduleState.ACTIVE:
-                slots = takewhile(
-                    lambda slot, end=end: slot <= end, revision.cadence.seconds_after(revision.effective_from)
-                )
-                planned += [Instant(slot * SECOND) for slot in slots]
+                planned += _slots(revision.cadence, after=revision.effective_from, through=end)
         rows = [run.scheduled_for for run in await self.runs(schedule_id) if run.kind is RunKind.SLOT]
         spans = [(gap.first, gap.last, gap.count) for gap in await self.gaps(schedule_id)]
         spans += [(owed.next, owed.last, owed.count) for owed in await self.owed(schedule_id)]
@@ -126,3 +124,8 @@ class Keeping:
         assert sorted(rows + unopened) == planned
         for first, last, count in spans:
             assert count == len([slot for slot in planned if first <= slot <= last])
+
+
+def _slots(cadence: Cadence, *, after: int, through: int) -> list[Instant]:
+    fires = takewhile(lambda second: second <= through, cadence.seconds_after(after))
+    return [Instant(second * SECOND) for second in fires]

@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from duly.application.timekeeping import OPEN_BATCH, Agenda, OpeningFailed, Timekeeping
+from duly.application.openings import Opened
+from duly.application.timekeeping import Agenda, OpeningFailed, Timekeeping
 from duly.domain.errors import Unavailable
+from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.ports.storage import Storage
 from duly.ports.telemetry import Telemetry
@@ -32,7 +34,6 @@ class Timekeeper:
         self._clock = keeping.storage.clock
         self._telemetry = telemetry
         self._new_aside = aside or (lambda: _InThisLoop(keeping.storage))
-        self._batch = OPEN_BATCH
         self._rests_until: dict[str, int] = {}
         self._agree_at = 0
         self._nudge = asyncio.Event()
@@ -130,21 +131,34 @@ class Timekeeper:
             return False
 
     async def _open(self) -> bool:
-        """Until nothing is due. When a batch cannot be written, each schedule in turn, to find the one to blame."""
+        """Until nothing is due."""
         found, more = False, True
         while more and not self._stopping:
             try:
-                opened = await self._keeping.open_due(most=self._batch)
+                opened = await self._keeping.open_due()
             except OpeningFailed as failed:
-                if self._batch > 1:
-                    self._telemetry.failed("open", failed)
-                    self._batch = 1
-                    continue
-                opened = await self._keeping.break_down(failed.schedules[0], failed.__cause__ or failed)
-            self._telemetry.decided(opened.decisions, due=opened.schedules)
+                await self._open_each(failed)
+                continue
+            self._tell(opened)
             found, more = found or opened.schedules > 0, opened.more
-        self._batch = OPEN_BATCH
         return found
+
+    async def _open_each(self, batch: OpeningFailed) -> None:
+        """One by one, to find whose slots cannot be written. If nobody's can, it is nobody's fault."""
+        self._telemetry.failed("open", batch)
+        failed: dict[ScheduleId, Exception] = {}
+        for schedule_id in batch.schedules:
+            try:
+                self._tell(await self._keeping.open_one(schedule_id))
+            except OpeningFailed as alone:
+                failed[schedule_id] = alone.cause
+        if len(failed) == len(batch.schedules):
+            raise batch
+        for schedule_id, cause in failed.items():
+            self._tell(await self._keeping.break_down(schedule_id, cause))
+
+    def _tell(self, opened: Opened) -> None:
+        self._telemetry.decided(opened.decisions, due=opened.schedules)
 
     async def _catch_up(self) -> bool:
         """Once in a tick."""

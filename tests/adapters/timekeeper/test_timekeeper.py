@@ -137,7 +137,7 @@ def test_slots_open_at_their_instant_and_nothing_is_polled_in_between() -> None:
         assert len(runs) == 60
         assert max(map(late, runs)) <= 0.001
         # Once with each beat, once after each slot: an idle second asks nothing.
-        assert machine.storage.asked["open_due"] <= 60 + 1
+        assert machine.storage.asked["_open"] <= 60 + 1
         assert machine.storage.asked["agenda"] <= 3_600 / 5 + 60 + 10
 
     keeping(scenario)
@@ -195,7 +195,7 @@ def test_what_is_in_another_timekeepers_hands_is_asked_for_again_without_hurry(
         monkeypatch.setattr(Timekeeping, "agenda", stuck)
         await machine.until(10)
 
-        assert 100 <= machine.storage.asked["open_due"] <= 210
+        assert 100 <= machine.storage.asked["_open"] <= 210
 
     keeping(scenario)
 
@@ -229,7 +229,7 @@ def test_a_database_that_is_away_for_a_while_is_waited_for(seconds: int, missed:
 def test_slow_openings_do_not_look_like_an_outage() -> None:
     async def scenario(machine: Machine) -> None:
         async def slow(work: str) -> None:
-            if work == "open_due":
+            if work == "_open":
                 await asyncio.sleep(130)
 
         await machine.schedule(overlap="allow")
