@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duly import every
+from duly import InvalidInput, every
 from duly.application.catching_up import forgiven, owed_for, take
 from duly.application.pace import Pace
-from duly.domain.instants import SECOND, Instant, Micros
+from duly.domain.cadence import Cadence
+from duly.domain.instants import SECOND, Instant, Micros, moment_of
 from duly.domain.openings import ToCatchUp
 from duly.domain.policies import CatchUp, Overlap, Policies
 from duly.domain.runs import Arrears, GapReason
@@ -114,3 +115,10 @@ def test_what_is_forgiven_is_a_gap_of_the_outage_and_nothing_is_owed() -> None:
     assert (gap.first, gap.last, gap.count) == ((FIRST + 180) * SECOND, (FIRST + 360) * SECOND, 4)
     assert (gap.reason, gap.revision) == (GapReason.OUTAGE, 1)
     assert (nothing.first, nothing.count) == (left.first, 0)
+
+
+@pytest.mark.req("CRON-04", error=True)
+@pytest.mark.parametrize("cadence", [every("1h"), every("1m").within(end_at=moment_of(BORN))])
+def test_a_cadence_that_has_other_fires_than_it_had_is_not_followed_beyond_what_is_owed(cadence: Cadence) -> None:
+    with pytest.raises(InvalidInput, match="fewer fires"):
+        take(owed(7), cadence, now=NOW, most=100, pace=PACE)

@@ -13,11 +13,12 @@ from duly import Unavailable, every, once
 from duly.application.tally import Tally
 from duly.application.timekeeping import Agenda, Timekeeping
 from duly.bootstrap import Queue, Settings
-from duly.domain.ids import ScheduleId
+from duly.domain.ids import PoolName, ScheduleId, Token
 from duly.domain.instants import SECOND, Instant, moment_of
 from duly.domain.policies import Policies
 from duly.domain.runs import Gap, Run
 from duly.domain.schedules import Target
+from duly.domain.sessions import Wanted
 from duly.ports.clock import Clock
 from duly.ports.storage import Storage, Work
 from duly.ports.wakeups import Wakeups
@@ -302,9 +303,6 @@ def test_a_run_that_was_asked_to_stop_is_revoked_in_time() -> None:
         await machine.schedule(overlap="replace")
         session = await machine.queue.sessions.open(name="hand", lease=3600 * SECOND)  # type: ignore[arg-type]
         await machine.until(61)
-        from duly.domain.ids import PoolName, Token
-        from duly.domain.sessions import Wanted
-
         await machine.queue.sessions.exchange(session.id, token=Token(1), wanted={PoolName("default"): Wanted(1)})
         await machine.until(120 + 29)
         assert [str(run.status) for run in await machine.runs()] == ["running", "pending"]
@@ -342,6 +340,9 @@ def test_a_heart_that_finds_no_store_is_started_again() -> None:
     async def scenario(machine: Machine) -> None:
         other = Timekeeper(machine.queue.timekeeping, telemetry=Tally(), aside=Nowhere)
         working = asyncio.create_task(other.run())
+        await asyncio.sleep(0.1)
+        await machine.schedule()  # a hint must not make it hurry
+        assert Nowhere.tries == 1
         await asyncio.sleep(5)
         other.stop()
         await working
