@@ -21,6 +21,7 @@ class Clocked:
 def clocked(store: str, folder: Path, environment: Mapping[str, str]) -> Iterator[Clocked]:
     """SQLite's processes read the machine's clock, those of Postgres read the server's: that is the one to be set."""
     clock = FakeTime()
+    folder.mkdir()
     try:
         if store == "sqlite":
             url = str(folder / "duly.db")

@@ -14,13 +14,9 @@ from duly.domain.instants import SECOND, Instant
 from duly.ports.clock import Clock
 from duly.system.clock import SystemClock
 
+_WHEEL = importlib.util.find_spec("libfaketime")
 
-def library() -> Path:
-    """Where the wheel has it; a test that needs it is skipped where there is none for this platform."""
-    found = importlib.util.find_spec("libfaketime")
-    if found is None or found.origin is None:
-        pytest.skip("no libfaketime wheel for this platform")
-    return Path(found.origin).parent / "vendor" / "libfaketime" / "src" / "libfaketime.so.1"
+needs_fake_time = pytest.mark.skipif(_WHEEL is None, reason="no libfaketime wheel for this platform")
 
 
 class FakeTime:
@@ -38,8 +34,11 @@ class FakeTime:
 
     @property
     def environment(self) -> dict[str, str]:
+        assert _WHEEL is not None
+        assert _WHEEL.origin is not None
+        library = Path(_WHEEL.origin).parent / "vendor" / "libfaketime" / "src" / "libfaketime.so.1"
         return {
-            "LD_PRELOAD": str(library()),
+            "LD_PRELOAD": str(library),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
             "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",

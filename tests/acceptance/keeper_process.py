@@ -13,7 +13,9 @@ from pathlib import Path
 
 from duly.bootstrap import Queue
 from duly.domain.ids import PoolName
+from duly.domain.instants import Micros
 from duly.settings import settings_from
+from duly.timekeeper import heart, timekeeper
 from tests.acceptance import crash_points
 from tests.acceptance.crash_points import CrashPoint, Watch
 from tests.acceptance.journal import Journal
@@ -51,8 +53,12 @@ def main() -> None:
     parser.add_argument("--fsync", action="store_true")
     parser.add_argument("--pool", action="append", default=[], help="name=executors")
     parser.add_argument("--crash-at", type=CrashPoint.read, help="statement:moment:nth")
+    parser.add_argument("--beat-ms", type=int, help="instead of the 5 seconds that are no setting")
     parser.add_argument("--statements", type=Path, help="where to note the names of statements")
     given = parser.parse_args()
+    if given.beat_ms:
+        for module in (heart, timekeeper):
+            vars(module)["BEAT"] = Micros(given.beat_ms * 1_000)
     if given.statements:
         noted = given.statements.open("a", buffering=1)
         crash_points.install(Watch(given.crash_at, lambda statement: print(statement, file=noted)))

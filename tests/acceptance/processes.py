@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from duly.bootstrap import Queue
 from duly.domain.ids import PoolName
@@ -40,6 +40,13 @@ async def until_in(database_url: str, fact: Callable[[Facts], bool], *, within: 
     while not fact(await facts_of(database_url)):
         assert boottime() < deadline, f"not within {within:g} s: {what}"
         await asyncio.sleep(POLL_SECONDS)
+
+
+async def side_by_side(*scenarios: Coroutine[Any, Any, None]) -> None:
+    """Whichever fails ends the others."""
+    async with asyncio.TaskGroup() as group:
+        for scenario in scenarios:
+            group.create_task(scenario)
 
 
 @contextlib.asynccontextmanager
@@ -89,10 +96,13 @@ class Workers:
     def start(self, pools: Mapping[PoolName, int]) -> int:
         return self._start("tests.acceptance.worker_process", pools)
 
-    def start_keeper(self, pools: Mapping[PoolName, int], *, crash_at: CrashPoint | None = None) -> int:
+    def start_keeper(
+        self, pools: Mapping[PoolName, int], *, crash_at: CrashPoint | None = None, beat_ms: int | None = None
+    ) -> int:
         """One that keeps time, and works where it is given pools; it notes which statements it runs."""
         arguments = [f"--statements={self._folder / 'statements'}"]
         arguments += [f"--crash-at={crash_at}"] if crash_at else []
+        arguments += [f"--beat-ms={beat_ms}"] if beat_ms else []
         return self._start("tests.acceptance.keeper_process", pools, *arguments)
 
     def _start(self, module: str, pools: Mapping[PoolName, int], *arguments: str) -> int:

@@ -20,9 +20,10 @@ from tests import brute_force
 from tests.acceptance import checker, ledger_checker
 from tests.acceptance.clocked import Clocked, clocked
 from tests.acceptance.every_second import EXECUTORS, LIMITS, OWNER, WIDE, until_all_ended
+from tests.acceptance.fake_time import needs_fake_time
 from tests.acceptance.journal import boottime
 from tests.acceptance.ledger_checker import SECOND, Ledger
-from tests.acceptance.processes import opened
+from tests.acceptance.processes import opened, side_by_side
 
 STEP_SECONDS = int(os.environ.get("DULY_DST_STEP_SECONDS") or 60)
 STEP_EVERY = 0.02
@@ -112,20 +113,10 @@ def test_the_law_agrees_with_what_was_worked_out_by_hand(nights: tuple[Night, Ni
 @pytest.mark.req("CRON-02")
 @pytest.mark.req("DEC-010")
 @pytest.mark.parametrize("store", STORES)
-@pytest.mark.parametrize("nights", NIGHTS.values(), ids=NIGHTS)
-def test_both_nights_of_a_zone_have_exactly_the_slots_of_the_law(
-    nights: tuple[Night, Night], store: str, tmp_path: Path
-) -> None:
-    folders = [tmp_path / "one", tmp_path / "other"]
-    for folder in folders:
-        folder.mkdir()
-
-    async def both() -> None:
-        await asyncio.gather(
-            *(_live_through(night, store, folder) for night, folder in zip(nights, folders, strict=True))
-        )
-
-    asyncio.run(both())
+@needs_fake_time
+def test_both_nights_of_each_zone_have_exactly_the_slots_of_the_law(store: str, tmp_path: Path) -> None:
+    nights = [night for both in NIGHTS.values() for night in both]
+    asyncio.run(side_by_side(*(_live_through(night, store, tmp_path / str(n)) for n, night in enumerate(nights))))
 
 
 async def _live_through(night: Night, store: str, folder: Path) -> None:

@@ -48,7 +48,7 @@ class Plan:
     longest_life: float
 
 
-PLANS = {"short-lease": Plan(int(os.environ.get("DULY_KILLS") or 10), 2_000, 2.5)}
+PLANS = {"short-lease": Plan(int(os.environ.get("DULY_KILLS") or 6), 2_000, 2.5)}
 if os.environ.get("DULY_KILLS_PRODUCTION"):
     PLANS["production-lease"] = Plan(int(os.environ["DULY_KILLS_PRODUCTION"]), LEASE // 1_000, 20.0)
 
