@@ -1,13 +1,15 @@
 """Ends this very process, as `kill -9` does, at a named point of a transaction: the product knows nothing of it.
 
-A point is a statement by its name and a moment: `written`, once it has run and before its transaction commits, or
-`committed`, once that has and before anybody hears of it.
+A point is a statement that writes, by its name, and a moment: `written`, once it has run and before its transaction
+commits, or `committed`, once that has and before anybody hears of it.
 """
 
 import os
+import re
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 from duly.storage.executor import Row
@@ -17,6 +19,7 @@ from duly.storage.sqlite.batch import Committer
 from duly.storage.sqlite.executor import SqliteExecutor
 from duly.storage.statements import Statement
 
+_WRITES = re.compile(r"\b(INSERT INTO|DELETE FROM|UPDATE \w+.*?\bSET)\b", re.DOTALL)
 WRITTEN, COMMITTED = "written", "committed"
 MOMENTS = (WRITTEN, COMMITTED)
 
@@ -38,7 +41,7 @@ class CrashPoint(NamedTuple):
 
 
 class Watch:
-    """Hears of each statement of a transaction that may write, and of its commit; tells `met` of each new one."""
+    """Hears of each statement, and of its transaction's commit; tells `met` of each that writes and is new."""
 
     def __init__(self, point: CrashPoint | None, met: Callable[[str], None]) -> None:
         self._point = point
@@ -51,12 +54,15 @@ class Watch:
     def began(self, connection: object) -> None:
         self._uncommitted[id(connection)] = set()
 
-    def ran(self, connection: object, statement: str) -> None:
-        self._uncommitted[id(connection)].add(statement)
-        if statement not in self._known:
-            self._known.add(statement)
-            self._met(statement)
-        self._reach(statement, WRITTEN)
+    def ran(self, connection: object, statement: Statement) -> None:
+        if not _writes(statement):
+            return
+        name = statement.name
+        self._uncommitted[id(connection)].add(name)
+        if name not in self._known:
+            self._known.add(name)
+            self._met(name)
+        self._reach(name, WRITTEN)
 
     def committed(self, connection: object) -> None:
         for statement in sorted(self._uncommitted.pop(id(connection), ())):
@@ -66,6 +72,11 @@ class Watch:
         self._counts[statement, moment] += 1
         if self._point == (statement, moment, self._counts[statement, moment]):
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+@cache
+def _writes(statement: Statement) -> bool:
+    return _WRITES.search(statement.sql) is not None
 
 
 def install(watch: Watch) -> None:
@@ -78,14 +89,13 @@ def _watch_sqlite(watch: Watch) -> None:
 
     async def watched_fetch(self: SqliteExecutor, name: str, /, **parameters: Any) -> Sequence[Row]:
         rows = await fetch(self, name, **parameters)
-        if not self._connection.readonly("main"):
-            watch.ran(self._connection, name)
+        watch.ran(self._connection, self._statements[name])
         return rows
 
     async def watched_each(self: SqliteExecutor, name: str, given: Sequence[Row], /, **constants: Any) -> Sequence[Row]:
         rows = await each(self, name, given, **constants)
         if given:
-            watch.ran(self._connection, name)
+            watch.ran(self._connection, self._statements[name])
         return rows
 
     def watched_execute(self: Committer[Any], sql: str) -> None:
@@ -105,8 +115,7 @@ def _watch_postgres(watch: Watch) -> None:
 
     async def watched_run(self: PostgresExecutor, statement: Statement, values: tuple[Any, ...]) -> Sequence[Row]:
         rows = await run(self, statement, values)
-        if self._phase != "reading":
-            watch.ran(self._connection, statement.name)
+        watch.ran(self._connection, statement)
         if self._phase == "committing":  # a single statement, which commits by itself
             watch.committed(self._connection)
         return rows
