@@ -99,9 +99,9 @@ class Timekeeper:
 
     async def _agree(self) -> None:
         """The heart has a clock of its own; this one is compared as often."""
-        if self._clock.lease_now() >= self._agree_at:
+        if _awake() >= self._agree_at:
             await self._clock.agree()
-            self._agree_at = self._clock.lease_now() + BEAT
+            self._agree_at = _awake() + BEAT
 
     async def tick(self) -> None:
         """One turn, as if everything could be due."""
@@ -119,7 +119,7 @@ class Timekeeper:
 
     async def _try(self, chore: str, at: Instant | None, now: Instant, do: Callable[[], Awaitable[bool]]) -> bool:
         """One that fails rests for a while, so that it does not keep the others from being done."""
-        if at is None or at > now or self._rests_until.get(chore, 0) > self._clock.lease_now():
+        if at is None or at > now or self._rests_until.get(chore, 0) > _awake():
             return False
         try:
             return await do()
@@ -127,7 +127,7 @@ class Timekeeper:
             raise
         except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
             self._telemetry.failed(chore, error)
-            self._rests_until[chore] = self._clock.lease_now() + BEAT
+            self._rests_until[chore] = _awake() + BEAT
             return False
 
     async def _open(self) -> bool:
@@ -166,7 +166,7 @@ class Timekeeper:
     async def _catch_up(self) -> bool:
         """Once in a tick."""
         caught_up = await self._keeping.catch_up()
-        self._rests_until["catch up"] = self._clock.lease_now() + self._keeping.pace.tick
+        self._rests_until["catch up"] = _awake() + self._keeping.pace.tick
         self._telemetry.decided(caught_up.decisions)
         return caught_up.schedules > 0
 
@@ -179,9 +179,9 @@ class Timekeeper:
         if was_idle_at is not None and due_at is not None and due_at <= was_idle_at:
             await _wait_for(self._stopping, _LOOK_AGAIN)
             return
-        ask_at = self._clock.lease_now() + BEAT
+        ask_at = _awake() + BEAT
         while not self._nudge.is_set():
-            wait = min(self._keeping.pace.tick, ask_at - self._clock.lease_now())
+            wait = min(self._keeping.pace.tick, ask_at - _awake())
             if due_at is not None:
                 wait = min(wait, due_at - self._clock.now())
             if wait <= 0:
@@ -190,7 +190,7 @@ class Timekeeper:
 
     def _due_at(self, agenda: Agenda) -> int | None:
         """The earliest instant of the agenda, of chores that rest not before they have rested."""
-        ahead = self._clock.now() - self._clock.lease_now()
+        ahead = self._clock.now() - _awake()
         chores = {"open": agenda.fire_at, "catch up": agenda.arrears_at, "revoke": agenda.revoke_at}
         return min(
             (max(at, self._rests_until.get(chore, 0) + ahead) for chore, at in chores.items() if at is not None),
@@ -221,6 +221,11 @@ class _InThisLoop:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _awake() -> int:
+    """For pauses of its own. Time for leases may stand still: a server's clock that was set back holds it up."""
+    return int(asyncio.get_running_loop().time() * SECOND)
 
 
 async def _wait_for(event: asyncio.Event, at_most: Micros) -> None:
