@@ -1,5 +1,7 @@
 """Slots that nobody was there to open: counted, caught up with at their own pace, or left, as their schedule says."""
 
+from typing import Any
+
 import pytest
 
 from duly import cron, every
@@ -24,7 +26,7 @@ EARLIER = Gap(
 )
 
 
-async def _paced(world: World, **settings: int) -> Keeping:
+async def _paced(world: World, **settings: Any) -> Keeping:
     queue = await world.another()
     return Keeping(world, Queue.on(queue.storage, queue.dice, Settings(database_url=world.place, **settings)))
 

@@ -85,8 +85,9 @@ class Batch:
             decided = plan(schedule, now=until, outages=outages, in_flight=in_flight, run_ids=self._run_ids)
             rows = [self._row_of(schedule, opening) for opening in decided.openings]
             owed = [owed_for(schedule, missed, now=self.now, pace=self._pace) for missed in decided.arrears]
+            after = schedule.opened(decided.opened_through)
             ran = [opening.slot for opening in decided.openings if opening.reason is None]
-            after = _having_run(replace(schedule, opened_through=decided.opened_through).planned(), ran)
+            after = after.ran(ran[-1]) if ran else after
         except Exception as error:  # noqa: BLE001 - whatever it was, the others have slots to open
             return self.break_down(schedule, error)
         self._rows += rows
@@ -98,7 +99,7 @@ class Batch:
         self._advanced[schedule.id] = after
         return after
 
-    def break_down(self, schedule: Schedule, error: BaseException) -> Schedule:
+    def break_down(self, schedule: Schedule, error: Exception) -> Schedule:
         broken = schedule.broken(at=self.now, reason=f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
         self._broken.append(broken)
         fact = Decision(schedule_id=schedule.id, at=self.now, fate=Fate.BROKEN, detail=broken.state_reason)
@@ -124,7 +125,8 @@ class Batch:
         self._ran(schedule, slots)
 
     def _ran(self, schedule: Schedule, slots: Sequence[int]) -> None:
-        self._advanced[schedule.id] = _having_run(self._advanced.get(schedule.id, schedule), slots)
+        before = self._advanced.get(schedule.id, schedule)
+        self._advanced[schedule.id] = before.ran(max(slots))
 
     # Rows, jobs, gaps, arrears
 
@@ -305,11 +307,6 @@ def refusal_of(pool: Pool | None, name: PoolName) -> DulyError | None:
     if pool is None:
         return UnknownPool(name)
     return PoolDraining(name) if pool.mode is PoolMode.DRAINING else None
-
-
-def _having_run(schedule: Schedule, slots: Sequence[int]) -> Schedule:
-    last = max(slots, default=0) * SECOND
-    return replace(schedule, last_run_at=Instant(last)) if last > (schedule.last_run_at or 0) else schedule
 
 
 def _emptied(items: list[T]) -> list[T]:

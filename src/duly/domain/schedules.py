@@ -99,6 +99,17 @@ class Schedule:
         slot = self.cadence.next_second(self.opened_through) if self.state is ScheduleState.ACTIVE else None
         return replace(self, next_slot=slot, fire_at=None if slot is None else self.fires_at(slot))
 
+    def opened(self, through: int) -> "Schedule":
+        """With every slot through that one opened, and the next one planned."""
+        slot = self.cadence.next_second(through)
+        return replace(
+            self, opened_through=through, next_slot=slot, fire_at=None if slot is None else self.fires_at(slot)
+        )
+
+    def ran(self, slot: int) -> "Schedule":
+        """With a run for a slot, which need not be the last one."""
+        return replace(self, last_run_at=Instant(max(self.last_run_at or 0, slot * SECOND)))
+
     def fires_at(self, slot: int) -> Instant:
         return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.created_at)
 
