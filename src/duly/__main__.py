@@ -9,6 +9,8 @@ from datetime import datetime, timedelta, timezone
 from itertools import islice
 
 import duly
+from duly.application.audit import Audit
+from duly.application.why import Why
 from duly.bootstrap import backup, moment, reading, settings_of_environment
 from duly.cli.audit import audit
 from duly.cli.why import why
@@ -85,20 +87,26 @@ def _explain(options: argparse.Namespace) -> None:
 
 
 def _audit(options: argparse.Namespace) -> None:
-    def look(storage: ReadOnlyStorage) -> Awaitable[bool]:
-        return audit(storage, print, schedule=options.schedule, since=options.since, as_json=options.json)
+    settings = settings_of_environment()
 
-    laws_hold = asyncio.run(reading(settings_of_environment(), look))
+    def look(storage: ReadOnlyStorage) -> Awaitable[bool]:
+        use_case = Audit(storage=storage, outage_after=settings.pace.outage_after)
+        return audit(use_case, print, schedule=options.schedule, since=options.since, as_json=options.json)
+
+    laws_hold = asyncio.run(reading(settings, look))
     sys.stdout.flush()
     if not laws_hold:
         sys.exit(1)
 
 
 def _why(options: argparse.Namespace) -> None:
-    def look(storage: ReadOnlyStorage) -> Awaitable[None]:
-        return why(storage, print, schedule=options.schedule, slot=options.slot, as_json=options.json)
+    settings = settings_of_environment()
 
-    asyncio.run(reading(settings_of_environment(), look))
+    def look(storage: ReadOnlyStorage) -> Awaitable[None]:
+        use_case = Why(storage=storage, outage_after=settings.pace.outage_after)
+        return why(use_case, print, schedule=options.schedule, slot=options.slot, as_json=options.json)
+
+    asyncio.run(reading(settings, look))
     sys.stdout.flush()
 
 

@@ -29,6 +29,7 @@ class Keeping:
 
     def __init__(self, world: World, queue: Queue | None = None) -> None:
         self.world = world
+        world.is_audited = True
         self.queue = queue or world.queue
         self.schedules = self.queue.schedules
         self.keeper = self.queue.timekeeper()

@@ -3,10 +3,13 @@
 import pytest
 
 from duly.application import audit
+from duly.application.audit import Audit
+from duly.cli.audit import audit as show
 from duly.domain.audit import Law
 from duly.domain.retries import RetryPolicy
 from duly.domain.schedules import ScheduleState
 from duly.ports.storage import Transaction
+from tests.contracts.keeping import Keeping
 from tests.contracts.ledgers import Past, audited, forget, found, minute, names, unguarded
 from tests.contracts.world import World
 
@@ -35,7 +38,7 @@ async def test_a_sound_ledger_is_clean_and_every_slot_is_counted(world: World) -
     (verdict,) = await audited(world)
 
     assert verdict.findings.kept == []
-    assert str(verdict.tally) == "9 due = 5 ran + 1 skipped (overlap) + 3 missed (outage)"
+    assert str(verdict.equation) == "9 due = 5 ran + 1 skipped (overlap) + 3 missed (outage)"
 
 
 @pytest.mark.req("OWN-01")
@@ -246,7 +249,7 @@ async def test_a_run_and_its_retries_are_one_run(world: World) -> None:
     (after,) = await audited(world)
 
     assert between.findings.kept == after.findings.kept == []
-    assert (str(between.tally), str(after.tally)) == ("1 due = 1 running", "1 due = 1 ran")
+    assert (str(between.equation), str(after.equation)) == ("1 due = 1 running", "1 due = 1 ran")
 
 
 @pytest.mark.req("OWN-01", error=True)
@@ -259,7 +262,7 @@ async def test_a_slot_that_is_not_opened_while_somebody_keeps_time_is_lost(world
 
     (verdict,) = await audited(world)
 
-    assert str(verdict.tally) == "3 due = 1 pending + 1 not opened yet + 1 lost"
+    assert str(verdict.equation) == "3 due = 1 pending + 1 not opened yet + 1 lost"
     assert [(finding.law, finding.first) for finding in verdict.findings.kept] == [(Law.LOST, minute(2) // 1_000_000)]
 
 
@@ -274,7 +277,7 @@ async def test_owed_slots_are_accounted_for(world: World) -> None:
     (verdict,) = await audited(world)
 
     assert verdict.findings.kept == []
-    assert str(verdict.tally) == "5 due = 1 pending + 4 owed"
+    assert str(verdict.equation) == "5 due = 1 pending + 4 owed"
 
 
 @pytest.mark.req("OWN-01")
@@ -291,9 +294,65 @@ async def test_the_deleted_are_audited_too(world: World) -> None:
     world.clock.advance(600)
 
     (verdict,) = await audited(world)
-    assert str(verdict.tally) == "1 due = 1 pending"
+    assert str(verdict.equation) == "1 due = 1 pending"
     await forget(world)
     assert len(await found(world)) == 1
+
+
+@pytest.mark.req("OWN-01")
+@pytest.mark.parametrize("catch_up", ["none", "fire_immediately"])
+async def test_a_clock_that_is_set_forward_and_back_loses_nothing(world: World, catch_up: str) -> None:
+    """What the wrong clock made look missed is recorded as such, and stays so when the clock is right again."""
+    keeping = Keeping(world)
+    await keeping.schedule(overlap="skip", catch_up=catch_up)
+    await keeping.at(2)
+    world.clock.step(3_600)
+    await keeping.tick()
+    world.clock.step(-3_600)
+    for minutes in (3, 4, 30, 70):
+        await keeping.at(minutes)
+
+    (verdict,) = await audited(world)
+
+    assert verdict.findings.kept == []
+    assert verdict.equation.due == 70
+    assert verdict.equation.missed.total() > 50
+
+
+@pytest.mark.req("OWN-01")
+async def test_what_was_not_planned_and_what_was_run_by_hand_stand_behind_the_equation(world: World) -> None:
+    keeping = Keeping(world)
+    await keeping.schedule(overlap="queue")
+    await keeping.at(2)
+    await keeping.schedules.pause("s", owner=None)
+    await keeping.at(5)
+    await keeping.schedules.resume("s", owner=None)
+    await keeping.schedules.run_now("s", owner=None)
+    await keeping.at(6)
+    said: list[str] = []
+
+    holds = await show(Audit(storage=world.queue.storage), said.append, schedule=None, since=None, as_json=False)
+
+    counted = "3 due = 3 pending; 3 not planned (paused); 1 manual"
+    assert holds
+    assert said == [f"s                        {counted}", f"1 schedule               {counted}", "the laws hold"]
+
+
+@pytest.mark.req("OWN-01", error=True)
+async def test_of_many_findings_a_hundred_are_shown_and_the_rest_counted(world: World) -> None:
+    past = await Past.begin(world)
+    await past.open(*range(2, 300, 2))
+    said: list[str] = []
+
+    holds = await show(Audit(storage=world.queue.storage), said.append, schedule="s", since=None, as_json=False)
+
+    assert not holds
+    assert len(said) == 104
+    assert said[-3:] == [
+        "  and more: 49 lost",
+        "1 schedule               298 due = 149 pending + 149 lost",
+        "the laws are broken: 149 lost",
+    ]
 
 
 # Windows
@@ -318,7 +377,7 @@ async def test_a_ledger_of_any_size_is_judged_in_small_windows(
 
     assert names(verdicts) == ["a", "b", "c", "d", "e"]
     assert [verdict.findings.kept for verdict in verdicts] == [[]] * 5
-    assert [verdict.tally.due for verdict in verdicts] == [9] * 5
+    assert [verdict.equation.due for verdict in verdicts] == [9] * 5
 
 
 async def test_a_doubled_row_at_the_border_of_a_window_is_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,4 +392,4 @@ async def test_one_schedule_can_be_audited_alone_and_since_an_instant(world: Wor
     (verdict,) = await audited(world, "b", since=minute(5))
 
     assert verdict.schedule.id == "b"
-    assert str(verdict.tally) == "4 due = 2 ran + 2 missed (outage)"
+    assert str(verdict.equation) == "4 due = 2 ran + 2 missed (outage)"

@@ -260,4 +260,5 @@ async def test_what_an_unreadable_cadence_owes_is_forgiven_and_others_catch_up(w
     await keeping.tick()
 
     assert await keeping.missed("a") == [(-1, -1, 1, "outage"), (2, 5, 4, "outage")]
+    await world.rows(f"DELETE FROM schedule_gaps WHERE first_slot = {EARLIER.first}")  # which nobody planned
     assert len(await keeping.runs("b")) == 7

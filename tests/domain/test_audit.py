@@ -113,7 +113,7 @@ def test_every_slot_that_ran_is_accounted_for() -> None:
     verdict = History(entries=rows(*range(1, 11)), opened=10).judged()
 
     assert found(verdict) == []
-    assert str(verdict.tally) == "10 due = 10 ran"
+    assert str(verdict.equation) == "10 due = 10 ran"
 
 
 @pytest.mark.req("OWN-01")
@@ -133,11 +133,11 @@ def test_each_reason_is_counted_by_itself() -> None:
     verdict = History(entries=entries, opened=10, coverage=coverage).judged()
 
     assert found(verdict) == []
-    assert str(verdict.tally) == (
+    assert str(verdict.equation) == (
         "10 due = 3 ran (1 failed) + 1 cancelled + 1 cancelled (replaced) + 1 running + 1 skipped (overlap)"
         " + 3 missed (outage)"
     )
-    assert verdict.tally.due == verdict.tally.accounted
+    assert verdict.equation.due == verdict.equation.accounted
 
 
 def test_slots_that_are_being_caught_up_are_owed() -> None:
@@ -148,7 +148,7 @@ def test_slots_that_are_being_caught_up_are_owed() -> None:
     verdict = History(schedule=schedule, entries=entries, opened=10, coverage=coverage).judged()
 
     assert found(verdict) == []
-    assert str(verdict.tally) == "10 due = 6 ran + 2 missed (catch_up_cap) + 2 owed"
+    assert str(verdict.equation) == "10 due = 6 ran + 2 missed (catch_up_cap) + 2 owed"
 
 
 def test_slots_of_a_pause_were_not_planned() -> None:
@@ -165,7 +165,26 @@ def test_slots_of_a_pause_were_not_planned() -> None:
     ).judged()
 
     assert found(verdict) == []
-    assert (str(verdict.tally), verdict.tally.paused) == ("6 due = 6 ran", 4)
+    assert (str(verdict.equation), verdict.equation.paused) == ("6 due = 6 ran", 4)
+
+
+def test_slots_of_a_schedule_that_was_broken_were_not_planned_and_it_says_so() -> None:
+    active = minutely()
+    broken = replace(active, opened_through=at(3) // SECOND).broken(at=at(4), reason="no such zone")
+    mended = broken.changed(at=at(7.5), state=ScheduleState.ACTIVE)
+    entries: list[Entry] = [*rows(1, 2, 3), *(row(minute, revision=3) for minute in (8, 9, 10))]
+
+    verdict = History(
+        schedule=mended,
+        revisions=[active.recorded(), broken.recorded(), mended.recorded()],
+        entries=entries,
+        opened=10,
+    ).judged()
+
+    assert (found(verdict), verdict.equation.due) == ([], 6)
+    assert verdict.notes == [
+        "broke once, last after 2027-01-15T08:03:00Z until 2027-01-15T08:07:30Z: slots were not planned meanwhile"
+    ]
 
 
 def test_a_pause_that_lasts_is_counted_until_now() -> None:
@@ -176,7 +195,7 @@ def test_a_pause_that_lasts_is_counted_until_now() -> None:
         schedule=paused, revisions=[active.recorded(), paused.recorded()], entries=rows(1, 2, 3), opened=3
     ).judged()
 
-    assert (found(verdict), verdict.tally.paused) == ([], 7)
+    assert (found(verdict), verdict.equation.paused) == ([], 7)
 
 
 def test_an_edit_divides_the_slots_between_two_cadences() -> None:
@@ -188,14 +207,14 @@ def test_an_edit_divides_the_slots_between_two_cadences() -> None:
         schedule=after, revisions=[before.recorded(), after.recorded()], entries=entries, opened=10
     ).judged()
 
-    assert (found(verdict), verdict.tally.due) == ([], 7)
+    assert (found(verdict), verdict.equation.due) == ([], 7)
 
 
 def test_a_slot_within_its_grace_is_not_lost_yet() -> None:
     verdict = History(entries=rows(*range(1, 10)), opened=9, now=10.5, coverage=(Span(at(0), at(10.5)),)).judged()
 
     assert found(verdict) == []
-    assert str(verdict.tally) == "10 due = 9 ran + 1 not opened yet"
+    assert str(verdict.equation) == "10 due = 9 ran + 1 not opened yet"
 
 
 def test_while_nobody_keeps_time_slots_are_not_lost() -> None:
@@ -203,7 +222,7 @@ def test_while_nobody_keeps_time_slots_are_not_lost() -> None:
     verdict = History(entries=rows(1, 2), opened=2, coverage=(Span(at(0), at(2.5)),)).judged()
 
     assert found(verdict) == []
-    assert str(verdict.tally) == "10 due = 2 ran + 8 not opened yet"
+    assert str(verdict.equation) == "10 due = 2 ran + 8 not opened yet"
 
 
 def test_who_has_just_come_back_is_given_the_grace_too() -> None:
@@ -215,15 +234,25 @@ def test_who_has_just_come_back_is_given_the_grace_too() -> None:
 def test_slots_in_the_future_of_a_clock_that_was_set_back_are_accounted_for() -> None:
     verdict = History(entries=rows(*range(1, 11)), opened=10, now=5).judged()
 
-    assert (found(verdict), verdict.tally.due) == ([], 10)
+    assert (found(verdict), verdict.equation.due) == ([], 10)
 
 
-def test_what_was_missed_while_the_clock_was_ahead_stays_missed_when_it_is_set_back() -> None:
+@pytest.mark.parametrize(
+    "after",
+    [
+        [Span(at(2.5), at(60)), Span(at(60), at(60))],
+        [Span(at(2.5), at(30)), Span(at(30), at(60)), Span(at(60), at(60))],
+        [Span(at(2.5), at(61)), Span(at(60), at(61))],
+    ],
+    ids=["set back once", "set back twice", "set back and gone on"],
+)
+def test_what_was_missed_while_the_clock_was_ahead_stays_missed_when_it_is_set_back(after: list[Span]) -> None:
     """At minute 2 the clock said 60 for a moment; the timekeeper was there through the hour that it had skipped."""
-    coverage = (Span(at(0), at(2)), Span(at(2.5), at(60)), Span(at(60), at(60)))
-    history = History(entries=[*rows(1, 2), gap(3, 59, 57), *rows(60)], opened=60, now=10, coverage=coverage)
+    entries: list[Entry] = [*rows(1, 2), gap(3, 59, 57), *rows(60)]
 
-    assert found(history.judged()) == []
+    verdict = History(entries=entries, opened=60, now=10, coverage=(Span(at(0), at(2)), *after)).judged()
+
+    assert found(verdict) == []
 
 
 def test_a_clock_that_was_set_back_leaves_new_slots_their_grace() -> None:
@@ -240,7 +269,7 @@ def test_runs_by_hand_stand_beside_the_slots() -> None:
     verdict = History(entries=[*rows(1, 2, 3), manual, backfill], opened=3, now=3).judged()
 
     assert found(verdict) == []
-    assert (verdict.tally.due, verdict.tally.extra) == (3, {RunKind.MANUAL: 1, RunKind.BACKFILL: 1})
+    assert (verdict.equation.due, verdict.equation.extra) == (3, {RunKind.MANUAL: 1, RunKind.BACKFILL: 1})
 
 
 def test_a_gap_may_join_two_outages_with_no_slot_between_them() -> None:
@@ -248,7 +277,7 @@ def test_a_gap_may_join_two_outages_with_no_slot_between_them() -> None:
 
     verdict = History(entries=[*rows(1), gap(2, 7, 6), *rows(8, 9, 10)], opened=10, coverage=coverage).judged()
 
-    assert (found(verdict), verdict.tally.missed.total()) == ([], 6)
+    assert (found(verdict), verdict.equation.missed.total()) == ([], 6)
 
 
 def test_jitter_moves_slots_over_the_border_of_an_outage() -> None:
@@ -273,7 +302,7 @@ def test_a_month_of_outage_is_judged_without_stepping_through_it() -> None:
 
     verdict = History(schedule=schedule, entries=entries, opened=month, now=month, coverage=coverage).judged()
 
-    assert (found(verdict), verdict.tally.due) == ([], month * 60)
+    assert (found(verdict), verdict.equation.due) == ([], month * 60)
 
 
 def test_since_leaves_out_what_was_before() -> None:
@@ -282,7 +311,7 @@ def test_since_leaves_out_what_was_before() -> None:
     verdict = History(entries=[gap(1, 5, 5), *rows(6, 7, 8, 9, 10)], opened=10, coverage=coverage, since=3).judged()
 
     assert found(verdict) == []
-    assert str(verdict.tally) == "7 due = 5 ran + 2 missed (outage)"
+    assert str(verdict.equation) == "7 due = 5 ran + 2 missed (outage)"
 
 
 def test_a_schedule_that_fires_once_is_done_after_it() -> None:
@@ -290,7 +319,7 @@ def test_a_schedule_that_fires_once_is_done_after_it() -> None:
 
     verdict = History(schedule=schedule, entries=rows(2), opened=2).judged()
 
-    assert (found(verdict), str(verdict.tally)) == ([], "1 due = 1 ran")
+    assert (found(verdict), str(verdict.equation)) == ([], "1 due = 1 ran")
 
 
 # Lost
@@ -306,7 +335,7 @@ def test_a_slot_without_row_or_gap_is_lost() -> None:
         f"lost: 2027-01-15T08:07:00Z through 2027-01-15T08:08:00Z, 2 slots: {why}",
     ]
     assert verdict.findings.counts == {Law.LOST: 3}
-    assert str(verdict.tally) == "10 due = 7 ran + 3 lost"
+    assert str(verdict.equation) == "10 due = 7 ran + 3 lost"
 
 
 @pytest.mark.req("OWN-01", error=True)
@@ -317,7 +346,7 @@ def test_a_slot_that_a_living_timekeeper_leaves_unopened_is_lost() -> None:
     assert found(verdict) == [
         "lost: 2027-01-15T08:08:00Z: due for longer than the grace while a timekeeper was alive, but was not opened"
     ]
-    assert str(verdict.tally) == "10 due = 7 ran + 2 not opened yet + 1 lost"
+    assert str(verdict.equation) == "10 due = 7 ran + 2 not opened yet + 1 lost"
 
 
 def test_slots_between_two_revisions_are_lost_if_nobody_opened_them() -> None:
@@ -354,7 +383,7 @@ def test_two_rows_for_one_slot_are_doubled() -> None:
     verdict = History(entries=[*rows(1, 2), again, *rows(3)], opened=3, now=3).judged()
 
     assert found(verdict) == ["doubled: 2027-01-15T08:02:00Z: again is a second row for this slot"]
-    assert verdict.tally.due == 3
+    assert verdict.equation.due == 3
 
 
 OUTAGE_1_TO_4 = (Span(at(0), at(0.5)), Span(at(4.5), at(10)))
@@ -401,7 +430,7 @@ def test_a_row_that_nobody_planned_is_unplanned(stranger: AuditedRun, why: str) 
 
     (finding,) = verdict.findings.kept
     assert (finding.law, finding.text) == (Law.UNPLANNED, f"{stranger.run.id} {why}")
-    assert verdict.tally.due == 3
+    assert verdict.equation.due == 3
 
 
 def test_a_row_that_names_another_revision_is_unplanned() -> None:
@@ -409,7 +438,7 @@ def test_a_row_that_names_another_revision_is_unplanned() -> None:
 
     (finding,) = verdict.findings.kept
     assert (finding.law, finding.text) == (Law.UNPLANNED, "run 3 names revision 7, but 1 was in force")
-    assert str(verdict.tally) == "3 due = 3 ran"
+    assert str(verdict.equation) == "3 due = 3 ran"
 
 
 def test_a_row_of_a_pause_is_unplanned() -> None:
@@ -432,7 +461,7 @@ def test_a_gap_that_miscounts_is_unplanned(slots: int) -> None:
     (finding,) = verdict.findings.kept
     assert finding.law is Law.UNPLANNED
     assert finding.text == "recorded as missed (outage), but the cadence has 4 slots there: Every 1 minute"
-    assert str(verdict.tally) == "5 due = 1 ran + 4 missed (outage)"
+    assert str(verdict.equation) == "5 due = 1 ran + 4 missed (outage)"
 
 
 def test_a_gap_of_another_revision_is_unplanned() -> None:
@@ -597,7 +626,7 @@ def test_with_other_tz_data_the_ledger_is_taken_at_its_word() -> None:
     verdict = History(schedule=schedule, entries=rows(2, 3, 8), opened=8, now=8, tz_version="1999z").judged()
 
     assert found(verdict) == []
-    assert verdict.tally.due == 3
+    assert verdict.equation.due == 3
     (note,) = verdict.notes
     assert "1999z" in note
 
@@ -624,4 +653,4 @@ def test_a_cadence_that_can_no_longer_be_read_is_said_to_be_so() -> None:
 
     verdict = History(schedule=readable, revisions=[revision], entries=rows(1, 3), opened=3, now=3).judged()
 
-    assert (found(verdict), verdict.tally.due, len(verdict.notes)) == ([], 2, 1)
+    assert (found(verdict), verdict.equation.due, len(verdict.notes)) == ([], 2, 1)

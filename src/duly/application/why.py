@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from duly.application.audit import EVER
 from duly.domain.audit import Timekeeping
+from duly.domain.coverage import OUTAGE_AFTER
 from duly.domain.explanations import Explanation, ScheduleFacts, SlotFacts, explain_schedule, explain_slot
 from duly.domain.ids import ScheduleId
-from duly.domain.instants import SECOND, Instant
+from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.runs import Arrears, RunKind
 from duly.domain.schedules import Schedule, UnknownSchedule
 from duly.ports.storage import ReadOnlyStorage, Transaction
@@ -19,6 +20,7 @@ _END_OF_TIME = Instant(2**63 - 1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
     storage: ReadOnlyStorage
+    outage_after: Micros = OUTAGE_AFTER
 
     async def schedule(self, schedule_id: ScheduleId) -> Explanation:
         now = self.storage.clock.now()
@@ -27,7 +29,7 @@ class Why:
             return ScheduleFacts(
                 schedule=await _found(tx, schedule_id),
                 now=now,
-                timekeeping=Timekeeping.from_spans(await tx.ledger.coverage(now), now=now),
+                timekeeping=await self._timekeeping(tx, now, since=now),
                 runs=await tx.ledger.of_schedule(schedule_id, before=None, most=NEWEST_RUNS),
                 gap=await tx.audit.last_gap(schedule_id, through=_END_OF_TIME),
                 owed=await tx.ledger.arrears(schedule_id),
@@ -50,7 +52,7 @@ class Why:
                 revisions=await tx.schedules.revisions(schedule_id),
                 slot=slot,
                 now=now,
-                timekeeping=Timekeeping.from_spans(await tx.ledger.coverage(EVER), now=now),
+                timekeeping=await self._timekeeping(tx, now, since=EVER),
                 run=run,
                 jobs=[] if run is None or run.job_id is None else await tx.audit.attempts(run.job_id),
                 gap=gap if gap is not None and gap.last >= at else None,
@@ -59,6 +61,10 @@ class Why:
             )
 
         return explain_slot(await self.storage.read(work))
+
+    async def _timekeeping(self, tx: Transaction, now: Instant, *, since: Instant) -> Timekeeping:
+        spans = await tx.ledger.coverage(since)
+        return Timekeeping.from_spans(spans, now=now, outage_after=self.outage_after)
 
 
 async def _found(tx: Transaction, schedule_id: ScheduleId) -> Schedule:

@@ -7,26 +7,25 @@ from typing import Any
 
 from duly.application.audit import EVER, Audit
 from duly.cli.times import since_from
-from duly.domain.audit import Finding, Law, Tally, Verdict
+from duly.domain.audit import Equation, Finding, Law, Verdict
 from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant, written
-from duly.ports.storage import ReadOnlyStorage
 
 Say = Callable[[str], None]
 
 
-async def audit(storage: ReadOnlyStorage, say: Say, *, schedule: str | None, since: str | None, as_json: bool) -> bool:
+async def audit(use_case: Audit, say: Say, *, schedule: str | None, since: str | None, as_json: bool) -> bool:
     """Says each verdict as it comes, and keeps none; answers whether the laws hold."""
-    beginning = EVER if since is None else since_from(since, now=storage.clock.now())
+    beginning = EVER if since is None else since_from(since, now=use_case.storage.clock.now())
     only = None if schedule is None else ScheduleId(schedule)
-    totals, found, count = Tally(), Counter[Law](), 0
-    async for verdict in Audit(storage=storage).verdicts(only, since=beginning):
+    totals, found, count = Equation(), Counter[Law](), 0
+    async for verdict in use_case.verdicts(only, since=beginning):
         if as_json:
             say((", " if count else '{"schedules": [') + json.dumps(_object(verdict)))
         else:
             for line in _lines(verdict):
                 say(line)
-        totals.add(verdict.tally)
+        totals.add(verdict.equation)
         found += verdict.findings.counts
         count += 1
     if as_json:
@@ -39,7 +38,7 @@ async def audit(storage: ReadOnlyStorage, say: Say, *, schedule: str | None, sin
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:
-    yield _line(verdict.schedule.id, verdict.tally)
+    yield _line(verdict.schedule.id, verdict.equation)
     for note in verdict.notes:
         yield f"  note: {note}"
     for finding in verdict.findings.kept:
@@ -48,10 +47,10 @@ def _lines(verdict: Verdict) -> Iterator[str]:
         yield f"  and more: {unsaid}"
 
 
-def _line(name: str, tally: Tally) -> str:
-    extra = [f"{tally.paused} not planned (paused)"] if tally.paused else []
-    extra += [f"{count} {kind}" for kind, count in sorted(tally.extra.items())]
-    return "; ".join([f"{name:<24} {tally}", *extra])
+def _line(name: str, equation: Equation) -> str:
+    extra = [f"{equation.paused} not planned (paused)"] if equation.paused else []
+    extra += [f"{count} {kind}" for kind, count in sorted(equation.extra.items())]
+    return "; ".join([f"{name:<24} {equation}", *extra])
 
 
 def _listed(counts: Counter[Law]) -> str:
@@ -61,19 +60,19 @@ def _listed(counts: Counter[Law]) -> str:
 def _object(verdict: Verdict) -> dict[str, Any]:
     return {
         "schedule": verdict.schedule.id,
-        **_counts(verdict.tally),
+        **_counts(verdict.equation),
         "found": dict(verdict.findings.counts),
         "findings": [_finding(finding) for finding in verdict.findings.kept],
         "notes": list(verdict.notes),
     }
 
 
-def _counts(tally: Tally) -> dict[str, Any]:
+def _counts(equation: Equation) -> dict[str, Any]:
     return {
-        "due": tally.due,
-        "became": [part._asdict() for part in tally.parts()],
-        "paused": tally.paused,
-        "extra": dict(tally.extra),
+        "due": equation.due,
+        "became": [part._asdict() for part in equation.parts()],
+        "paused": equation.paused,
+        "extra": dict(equation.extra),
     }
 
 

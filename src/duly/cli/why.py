@@ -7,13 +7,12 @@ from duly.application.why import Why
 from duly.cli.times import slot_from
 from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant, written
-from duly.ports.storage import ReadOnlyStorage
 
 Say = Callable[[str], None]
 
 
-async def why(storage: ReadOnlyStorage, say: Say, *, schedule: str, slot: str | None, as_json: bool) -> None:
-    use_case, schedule_id = Why(storage=storage), ScheduleId(schedule)
+async def why(use_case: Why, say: Say, *, schedule: str, slot: str | None, as_json: bool) -> None:
+    schedule_id = ScheduleId(schedule)
     if slot is None:
         explanation = await use_case.schedule(schedule_id)
     else:

@@ -3,15 +3,15 @@
 It shares the law of time and the jitter with the timekeeper, and nothing of how the timekeeper decides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from duly.domain.audit.equation import Equation
 from duly.domain.audit.findings import Findings, Law
 from duly.domain.audit.records import AuditedRun, Missing, Stray
 from duly.domain.audit.rows import faults_of
-from duly.domain.audit.tally import Tally
-from duly.domain.audit.terms import PlannedSlots, Term, term_at, terms_of
+from duly.domain.audit.terms import Planned, PlannedSlots, Term, term_at, terms_of
 from duly.domain.audit.timekeeping import Timekeeping
 from duly.domain.cadence import TZ_VERSION
 from duly.domain.instants import SECOND, Instant, written
@@ -20,6 +20,8 @@ from duly.domain.runs import Run, RunKind
 from duly.domain.schedules import Revision, Schedule, ScheduleState
 
 _BEFORE_ALL = -(2**62)
+_UNACCOUNTED = "opened, but has neither row nor gap, and is not owed"
+_UNOPENED = "due for longer than the grace while a timekeeper was alive, but was not opened"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,7 @@ class Verdict:
     """`notes` say what could not be worked out, and why."""
 
     schedule: Schedule
-    tally: Tally
+    equation: Equation
     findings: Findings
     notes: Sequence[str]
 
@@ -55,7 +57,7 @@ class Judgement:
         self._tz_version = tz_version
         self._terms = terms_of(revisions, tz_version=tz_version)
         self._planned = PlannedSlots(self._terms, after=self._since)
-        self._tally = Tally()
+        self._equation = Equation()
         self._findings = Findings(schedule.id)
         self._lost: _Lost | None = None
         self._last_row = self._missing_through = _BEFORE_ALL
@@ -66,7 +68,7 @@ class Judgement:
         for law, text in faults_of(audited, alive_at=self._timekeeping.alive_at):
             self._findings.add_slot(law, slot, f"{run.id} {text}")
         if run.kind is not RunKind.SLOT:
-            self._tally.extra[run.kind] += 1
+            self._equation.extra[run.kind] += 1
             return
         self._pass_over_unaccounted(slot)
         if slot == self._last_row:
@@ -90,20 +92,23 @@ class Judgement:
         self._missing_through = max(self._missing_through, missing.last)
 
     def stray(self, stray: Stray) -> None:
+        if stray.slot <= self._since:
+            return
         named = "none" if stray.named is None else f"job {stray.named}"
         text = f"job {stray.job_id} completed for {stray.run_id}, whose own is {named}"
         self._findings.add_slot(Law.DOUBLED, stray.slot, text)
 
     def verdict(self) -> Verdict:
-        self._pass_over_unaccounted(None)
+        self._pass_over_unaccounted(self._schedule.opened_through + 1)
+        self._judge_unopened()
         self._end_lost()
-        self._tally.paused = sum(self._paused_in(term) for term in self._terms)
-        return Verdict(schedule=self._schedule, tally=self._tally, findings=self._findings, notes=self._notes())
+        self._equation.paused = sum(self._paused_in(term) for term in self._terms)
+        return Verdict(schedule=self._schedule, equation=self._equation, findings=self._findings, notes=self._notes())
 
     # What the ledger has
 
     def _account(self, through: int, slots: int) -> None:
-        self._tally.due += slots
+        self._equation.due += slots
         self._end_lost()
         self._planned.skip_through(through)
         if through > self._schedule.opened_through:
@@ -127,7 +132,7 @@ class Judgement:
             why = f"names revision {run.revision}, but {number} was in force"
             self._findings.add_slot(Law.UNPLANNED, slot, f"{run.id} {why}")
         self._account(slot, 1)
-        self._tally.rows[run.status, run.reason] += 1
+        self._equation.rows[run.status, run.reason] += 1
 
     def _account_missing(self, missing: Missing, term: Term) -> None:
         slots = missing.slots
@@ -140,9 +145,9 @@ class Judgement:
                 self._of(missing, Law.MISSED_WITHOUT_OUTAGE, f"a timekeeper was alive when {_shown(alive)} fired")
         self._account(missing.last, slots)
         if missing.reason is None:
-            self._tally.owed += slots
+            self._equation.owed += slots
         else:
-            self._tally.missed[missing.reason] += slots
+            self._equation.missed[missing.reason] += slots
 
     def _first_outside_an_outage(self, missing: Missing, term: Term) -> int | None:
         """The first of the slots that fired while somebody kept time, though it is recorded as missed."""
@@ -158,31 +163,55 @@ class Judgement:
 
     # What the plan has, and the ledger has not
 
-    def _pass_over_unaccounted(self, before: int | None) -> None:
-        """Planned slots before the next entry, or until now."""
-        while (planned := self._planned.next) is not None and (before is None or planned.slot < before):
-            slot, term = planned
-            if slot <= self._schedule.opened_through:
-                self._lose(slot, "opened, but has neither row nor gap, and is not owed")
-            elif (fires_at := self._fires_at(term, slot)) > self._now:
-                if before is None:
-                    return
-            elif self._timekeeping.is_settled(fires_at):
-                self._lose(slot, "due for longer than the grace while a timekeeper was alive, but was not opened")
-            else:
-                self._tally.due += 1
-                self._tally.unopened += 1
+    def _pass_over_unaccounted(self, before: int) -> None:
+        """Planned slots before the next entry."""
+        while (planned := self._planned.next) is not None and planned.slot < before:
+            if planned.slot <= self._schedule.opened_through:
+                self._lose(planned.slot, planned.slot, 1, _UNACCOUNTED)
             self._planned.step()
 
-    def _lose(self, slot: int, why: str) -> None:
-        self._tally.due += 1
-        self._tally.lost += 1
+    def _judge_unopened(self) -> None:
+        """Planned slots after the last entry that are due. Counted, since there may be years of them."""
+        settled_before = self._timekeeping.settled_before
+        if settled_before is not None:
+            self._take_fired(Instant(settled_before - 1), self._lose_unopened)
+        self._take_fired(self._now, self._leave_unopened)
+
+    def _take_fired(self, by: Instant, take: Callable[[int, int, int], None]) -> None:
+        while (planned := self._planned.next) is not None and self._fires_at(planned.term, planned.slot) <= by:
+            last = self._last_fired(planned, by)
+            take(planned.slot, last, planned.term.count(planned.slot, last))
+            self._planned.skip_through(last)
+
+    def _last_fired(self, planned: Planned, by: Instant) -> int:
+        """The last slot of a term that fires by an instant, from one on that does.
+
+        Jitter stays under half the way to the neighbours: it is the last slot by the clock, or next to it.
+        """
+        (slot, term), cadence = planned, planned.term.revision.cadence
+        clock = by // SECOND if term.through is None else min(by // SECOND, term.through)
+        last = max(slot, cadence.last_second(clock) or slot)
+        later = cadence.next_second(last)
+        if later is not None and term.holds(later) and self._fires_at(term, later) <= by:
+            return later
+        return last if self._fires_at(term, last) <= by else max(slot, cadence.last_second(last - 1) or slot)
+
+    def _lose_unopened(self, first: int, last: int, slots: int) -> None:
+        self._lose(first, last, slots, _UNOPENED)
+
+    def _leave_unopened(self, first: int, last: int, slots: int) -> None:  # noqa: ARG002 - only their number counts
+        self._equation.due += slots
+        self._equation.unopened += slots
+
+    def _lose(self, first: int, last: int, slots: int, why: str) -> None:
+        self._equation.due += slots
+        self._equation.lost += slots
         if self._lost is not None and self._lost.why == why:
-            self._lost.last = slot
-            self._lost.slots += 1
+            self._lost.last = last
+            self._lost.slots += slots
         else:
             self._end_lost()
-            self._lost = _Lost(slot, slot, 1, why)
+            self._lost = _Lost(first, last, slots, why)
 
     def _end_lost(self) -> None:
         lost, self._lost = self._lost, None
@@ -213,13 +242,23 @@ class Judgement:
             self._findings.add(Law.BACKWARDS, f"is {schedule.state}, but its last revision says {revisions[-1].state}")
 
     def _notes(self) -> list[str]:
+        notes = []
+        broken = [term for term in self._terms if term.revision.state is ScheduleState.BROKEN]
+        if broken:
+            until = "" if broken[-1].through is None else f" until {_shown(broken[-1].through)}"
+            times = "once" if len(broken) == 1 else f"{len(broken)} times"
+            notes.append(
+                f"broke {times}, last after {_shown(broken[-1].after)}{until}: slots were not planned meanwhile"
+            )
         foreign = [term.revision for term in self._terms if term.plans and not term.is_known]
-        if not foreign:
-            return []
-        which = f"revision {foreign[0].number}" if len(foreign) == 1 else f"{len(foreign)} revisions"
-        versions = ", ".join(sorted({revision.tz_version for revision in foreign}))
-        place = f"the slots of {which} (tz data {versions}) cannot be worked out by this machine's {self._tz_version}"
-        return [f"{place}: what the ledger holds was checked, what it lacks was not"]
+        if foreign:
+            which = f"revision {foreign[0].number}" if len(foreign) == 1 else f"{len(foreign)} revisions"
+            versions = ", ".join(sorted({revision.tz_version for revision in foreign}))
+            place = (
+                f"the slots of {which} (tz data {versions}) cannot be worked out here, by tz data {self._tz_version}"
+            )
+            notes.append(f"{place}: what the ledger holds was checked, what it lacks was not")
+        return notes
 
     def _fires_at(self, term: Term, slot: int) -> Instant:
         revision = term.revision

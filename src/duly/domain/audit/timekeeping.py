@@ -47,10 +47,13 @@ class Timekeeping:
 
 
 def _as_first_recorded(spans: Sequence[Span]) -> list[Span]:
-    """A span that runs into a later one begins where that one does.
+    """A span that runs into a later one begins where that one began.
 
     Its clock was set back, into what stood as an outage until then, and what had been missed there stays missed.
     """
     starts = [span.start for span in spans]
-    began = [Span(starts[bisect_right(starts, span.end) - 1], span.end) for span in spans]
-    return sorted(began, key=lambda span: span.start)
+    began = list(starts)
+    for number in reversed(range(len(spans))):
+        began[number] = began[bisect_right(starts, spans[number].end) - 1]
+    kept = [Span(start, max(start, span.end)) for start, span in zip(began, spans, strict=True)]
+    return sorted(kept, key=lambda span: span.start)

@@ -18,7 +18,7 @@ class Part(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class Equation:
     """`due` is counted from the plan, everything else from the ledger: where the laws hold, the sums agree.
 
     A row's status is counted with its reason, if it has one. `paused` slots were not planned, so they were not due, and
@@ -34,7 +34,7 @@ class Tally:
     paused: int = 0
     extra: Counter[RunKind] = field(default_factory=Counter)
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "Equation") -> None:
         self.due += other.due
         self.rows += other.rows
         self.missed += other.missed
