@@ -67,11 +67,15 @@ class Owed(NamedTuple):
 
 
 class InFlight(NamedTuple):
-    """A run that has not ended; `asked` to stop, or not."""
+    """A run that had not ended when slots were decided; `asked` to stop, or not. It may have been withdrawn since."""
 
     id: str
     status: str
     asked: bool
+
+    @property
+    def is_gone(self) -> bool:
+        return self.status not in ("pending", "running")
 
 
 @dataclass(slots=True)
@@ -111,9 +115,7 @@ class Life:
         if not self.terms:
             assert wish.timetable is not None
             assert wish.policies is not None
-            term = Term(
-                number=1, after=wish.second, state="active", timetable=wish.timetable, policies=wish.policies
-            )
+            term = Term(number=1, after=wish.second, state="active", timetable=wish.timetable, policies=wish.policies)
         else:
             term = Term(
                 number=self.now.number + 1,

@@ -24,9 +24,11 @@ _OWED = (
 )
 _IN_FLIGHT = (
     "SELECT r.id, r.status, j.cancel_reason IS NOT NULL FROM schedule_runs r LEFT JOIN jobs j ON j.ledger_run = r.id"
-    " WHERE r.schedule_id = ? AND r.status IN ('pending', 'running')"
+    " WHERE r.schedule_id = ? AND (r.status IN ('pending', 'running') OR (r.completed_at = ? AND r.job_id IS NOT NULL))"
 )
-_REVISIONS = "SELECT number, effective_from / 1000000, state FROM schedule_revisions WHERE schedule_id = ? AND number > ?"
+_REVISIONS = (
+    "SELECT number, effective_from / 1000000, state FROM schedule_revisions WHERE schedule_id = ? AND number > ?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ class Record:
         if decided is None:
             return
         decided.in_flight = [
-            InFlight(run, status, bool(asked)) for run, status, asked in self.database.execute(_IN_FLIGHT, (life.id,))
+            InFlight(run, status, bool(asked))
+            for run, status, asked in self.database.execute(_IN_FLIGHT, (life.id, decided.at))
         ]
         wish = self.wish
         decided.is_deleted = isinstance(wish, Wish) and (wish.schedule, wish.state) == (life.id, "deleted")
@@ -97,13 +100,17 @@ class Record:
     def _decided(self, life: Life, rows: list[Row], gaps: list[Gap], owed: list[Owed]) -> Decided | None:
         """What is new since the last look; None if nothing is."""
         fresh = [gap for gap in gaps if life.gaps.get(gap.first) != gap]
-        owed_now = {slot: one for one in owed for slot in life.term(one.revision).timetable.slots(one.next - 1, one.last)}
+        owed_now = {
+            slot: one for one in owed for slot in life.term(one.revision).timetable.slots(one.next - 1, one.last)
+        }
         instants = [row.opened_at for row in rows] + [gap.recorded_at for gap in fresh]
         instants += [one.due_at for slot, one in owed_now.items() if slot not in life.owed]
         settled = [slot for slot in life.owed if slot not in owed_now]
         if not instants and not settled:
             return None
-        require(len(set(instants)) == 1, f"{life.id}: one transaction at {sorted(set(instants))}, settling {settled[:5]}")
+        require(
+            len(set(instants)) == 1, f"{life.id}: one transaction at {sorted(set(instants))}, settling {settled[:5]}"
+        )
         decided = Decided(at=instants[0])
         for row in rows:
             found = decided.caught_up if row.slot in life.owed else decided.rows
@@ -153,7 +160,9 @@ class Record:
             )
             assert isinstance(wish, Wish)
             term = life.change(wish)
-            self.note(f"{name} comes to {term.number} {term.state} after {term.after}: {term.timetable} {term.policies}")
+            self.note(
+                f"{name} comes to {term.number} {term.state} after {term.after}: {term.timetable} {term.policies}"
+            )
             require(
                 found[0] == (term.number, term.after, term.state),
                 f"{name} came to {found[0]}, not to {(term.number, term.after, term.state)}",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from random import Random
 from typing import Protocol
 
@@ -129,6 +130,7 @@ class ScheduleWorld(Machine):
         return bool(list(self.database.execute(left)))
 
     async def _judge(self) -> None:
+        self._check_tables()
         check_in_the_end(self.database, self.journal)
         for life in self.record.lives.values():
             undecided = life.undecided(self.season.end)
@@ -144,7 +146,7 @@ class ScheduleWorld(Machine):
             found = [str(finding) for finding in verdict.findings.kept]
             require(not found, f"the audit of {verdict.schedule.id} finds: {'; '.join(found[:3])}")
             due = len(self.record.lives[verdict.schedule.id].planned(0, self.season.end))
-            require(verdict.tally.due == due, f"the audit of {verdict.schedule.id}: {verdict.tally}, not {due}")
+            require(verdict.equation.due == due, f"the audit of {verdict.schedule.id}: {verdict.equation}, not {due}")
 
     # Processes
 
@@ -244,7 +246,7 @@ class ScheduleWorld(Machine):
         return {"plain": plain, "slow": slow, "stubborn": stubborn}
 
     async def _work(self, process: Process) -> None:
-        await self._rest(self.random.choice([0.1, 1, 5, 20, 50]))
+        await self._rest(self.random.choice([0.1, 1, 5, 20, 50]) if self._is_storming else 0.1)
         await process.go_on()
 
     def _enter(self, process: Process, job: ClaimedJob) -> Entry:
@@ -342,7 +344,7 @@ class ScheduleWorld(Machine):
             await self._rest(self.random.uniform(0.5, 4))
 
     async def _watch(self) -> None:
-        while True:
+        for look in count():
             await self._rest(2.5)
             try:
                 self.watchman.look(
@@ -351,10 +353,14 @@ class ScheduleWorld(Machine):
                     is_anybody_there=self._is_time_kept(),
                     spans=self.record.spans,
                 )
-                for law, sql in LAWS.items():
-                    require(not list(self.database.execute(sql)), law)
+                if look % 8 == 0:
+                    self._check_tables()
             except LawBroken as broken:
                 self.break_law(broken)
+
+    def _check_tables(self) -> None:
+        for law, sql in LAWS.items():
+            require(not list(self.database.execute(sql)), law)
 
     def _is_time_kept(self) -> bool:
         keepers = [self.living[name].process for name in KEEPERS if name in self.living]

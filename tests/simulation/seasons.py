@@ -16,6 +16,7 @@ from tests import brute_force
 # In seconds of the processes' own time: how far slots are known before and after the night.
 _KNOWN_BEFORE = 2_400
 _KNOWN_AFTER = 3_600
+_EARLIER = 3 * 3600
 
 # An hour that the change skips or repeats stands for {h}.
 _EXPRESSIONS = {
@@ -125,7 +126,9 @@ class Timetable:
         return known[bisect_right(known, after) : bisect_right(known, through)]
 
     def __str__(self) -> str:
-        words = [f"{self.expr} {self.tz}" if self.expr else f"every {self.every}" if self.every else f"once {self.once}"]
+        words = [
+            f"{self.expr} {self.tz}" if self.expr else f"every {self.every}" if self.every else f"once {self.once}"
+        ]
         words += [f"from {self.anchor}"] if self.anchor else []
         words += [f"within {self.first} {self.last}"] if (self.first, self.last) != (None, None) else []
         return " ".join(words)
@@ -172,8 +175,11 @@ def _steps(second: int, period: int, season: Season) -> Iterator[int]:
 
 @lru_cache(20)
 def _fires(tz: str, season: Season) -> dict[str, list[int]]:
-    """Of all the season's expressions at once: looking at the clock is what takes long."""
-    readings = brute_force.watch(tz, season.first, season.end, 1 if season.scale == 1 else 60)
+    """Of all the season's expressions at once: looking at the clock is what takes long.
+
+    The watch begins early: what a clock that is set back shows again must have been seen before.
+    """
+    readings = brute_force.watch(tz, season.first - _EARLIER, season.end, 1 if season.scale == 1 else 60)
     return {expr: brute_force.fires(expr, readings) for expr in season.expressions}
 
 

@@ -85,14 +85,15 @@ class _Judging:
             cap = self._term.policies.catch_up_cap
             before = [owed for owed in self._decided.owed.values() if owed.last < slot]
             self._require(
-                bool(before) and before[-1].count == cap, f"slot {slot} is beyond a cap of {cap} that is not reached"
+                self._decided.is_deleted or (bool(before) and before[-1].count == cap),
+                f"slot {slot} is beyond a cap of {cap} that is not reached",
             )
 
     def check_company(self) -> None:
         opened = [row for row in self._decided.rows.values() if row.status == "pending" and row.reason is None]
         together = {row.id for row in self._decided.rows.values()}
         for row in opened:
-            others = [other for other in self._decided.in_flight if other.id != row.id]
+            others = [other for other in self._decided.in_flight if other.id != row.id and not other.is_gone]
             match self._term.policies.overlap:
                 case Overlap.SKIP:
                     self._require(not others, f"slot {row.slot} was opened beside {others}")
@@ -116,7 +117,7 @@ class _Judging:
             self._require(overlap is Overlap.SKIP, f"slot {row.slot} is skipped under {overlap}")
             self._require(bool(others) or named in together, f"slot {row.slot} is skipped beside nobody")
         elif row.reason == "coalesced":
-            waiting = [other for other in others if other.status == "pending"]
+            waiting = [other for other in others if other.status == "pending" or other.is_gone]
             self._require(overlap is Overlap.QUEUE_ONE, f"slot {row.slot} is coalesced under {overlap}")
             self._require(bool(waiting) or named in together, f"slot {row.slot} is coalesced into nobody")
         elif row.reason == "replaced":
@@ -157,7 +158,7 @@ def _check_arrears(life: Life, decided: Decided) -> None:
     """What was owed is opened oldest first, as it was planned, or forgiven with its schedule."""
     for slot, row in decided.caught_up.items():
         require(row.revision == life.owed[slot], f"{life.id}: slot {slot} is caught up as of revision {row.revision}")
-        older = [other for other, number in life.owed.items() if other < slot and number == row.revision]
+        older = [other for other in life.owed if other < slot]
         require(
             all(other in decided.caught_up for other in older),
             f"{life.id}: slot {slot} is caught up before {older[:5]}",
