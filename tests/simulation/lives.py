@@ -51,7 +51,7 @@ class Row(NamedTuple):
 class Gap(NamedTuple):
     first: int
     last: int
-    count: int
+    slots: int
     reason: str
     revision: int
     recorded_at: int
@@ -61,7 +61,7 @@ class Owed(NamedTuple):
     first: int
     next: int
     last: int
-    count: int
+    slots: int
     due_at: int
     revision: int
 

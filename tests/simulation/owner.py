@@ -64,7 +64,12 @@ class Owner:
 
     async def _define(self, life: Life) -> None:
         timetable, policies = self._timetable(), self._policies()
-        plan = {"owner": OWNER, "cadence": timetable.cadence(), "target": self._target(), "policies": policies}
+        plan: dict[str, Any] = {
+            "owner": OWNER,
+            "cadence": timetable.cadence(),
+            "target": self._target(),
+            "policies": policies,
+        }
         self._wish(life, timetable=timetable, policies=policies, state="active")
         if self._random.random() < 0.5:
             await self._schedules.upsert(life.id, **plan)

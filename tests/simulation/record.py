@@ -8,11 +8,11 @@ import apsw
 
 from tests.simulation.laws import require
 from tests.simulation.lives import Decided, Gap, InFlight, Life, Owed, Row, Silence, Wish, silences
-from tests.simulation.slot_laws import check_decided, check_gap
+from tests.simulation.slot_laws import check_decided, check_span
 
 _NEW_ROWS = (
-    "SELECT rowid, id, schedule_id, revision, kind, own_key, scheduled_for / 1000000, fire_at, opened_at, status, reason,"
-    " detail, job_id FROM schedule_runs WHERE rowid > ? ORDER BY rowid"
+    "SELECT rowid, id, schedule_id, revision, kind, own_key, scheduled_for / 1000000, fire_at, opened_at, status,"
+    " reason, detail, job_id FROM schedule_runs WHERE rowid > ? ORDER BY rowid"
 )
 _GAPS = (
     "SELECT schedule_id, first_slot / 1000000, last_slot / 1000000, slots, reason, revision, recorded_at"
@@ -93,9 +93,10 @@ class Record:
         self._remember(life, decided)
         self.note(f"{life.id} at {decided.at}: {_words(decided)}")
         life.gaps = {gap.first: gap for gap in gaps}
-        for span in (*gaps, *owed):
-            first = span.next if isinstance(span, Owed) else span.first
-            check_gap(life, first=first, last=span.last, count=span.count, revision=span.revision)
+        for gap in gaps:
+            check_span(life, first=gap.first, last=gap.last, slots=gap.slots, revision=gap.revision)
+        for one in owed:
+            check_span(life, first=one.next, last=one.last, slots=one.slots, revision=one.revision)
 
     def _decided(self, life: Life, rows: list[Row], gaps: list[Gap], owed: list[Owed]) -> Decided | None:
         """What is new since the last look; None if nothing is."""

@@ -57,7 +57,7 @@ class Body(Protocol):
 @dataclass(slots=True)
 class Living:
     process: Process
-    back_at: int = 0
+    back_at: float = 0.0
 
 
 class ScheduleWorld(Machine):
@@ -87,8 +87,8 @@ class ScheduleWorld(Machine):
             **dict.fromkeys(WORKERS, self._worker),
             "owner": self._owning,
         }
-        self._suspended_until = 0
-        self._down_until = 0
+        self._suspended_until = 0.0
+        self._down_until = 0.0
         self._is_storming = True
 
     def run(self) -> None:

@@ -5,7 +5,7 @@ The slots are found by brute force: whatever the evaluator says about them, nobo
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from random import Random
@@ -135,21 +135,22 @@ class Timetable:
 
 
 def draw_timetable(random: Random, season: Season, now: int) -> Timetable:
-    made = {"season": season, **_draw_pace(random, season, now)}
-    if random.random() < 0.25:
-        first, last = sorted(now + random.randrange(-600, 2_400) * season.scale for _ in range(2))
-        made |= random.choice([{"first": first}, {"last": last}, {"first": first, "last": last}])
-    return Timetable(**made)
+    drawn = _draw_unbounded(random, season, now)
+    if random.random() < 0.75:
+        return drawn
+    first, last = sorted(now + random.randrange(-600, 2_400) * season.scale for _ in range(2))
+    return replace(drawn, first=random.choice([first, None]), last=random.choice([last, None]))
 
 
-def _draw_pace(random: Random, season: Season, now: int) -> dict[str, str | int]:
+def _draw_unbounded(random: Random, season: Season, now: int) -> Timetable:
     kind = random.random()
     if kind < 0.5:
-        return {"expr": random.choice(season.expressions), "tz": random.choice([season.night.tz] * 3 + ["UTC"])}
+        tz = random.choice([season.night.tz] * 3 + ["UTC"])
+        return Timetable(season=season, expr=random.choice(season.expressions), tz=tz)
     if kind < 0.9:
         period = random.choice([3, 11, 15, 30, 47, 60, 60, 90, 240]) * season.scale
-        return {"every": period, "anchor": now + random.randrange(-900, 300) * season.scale}
-    return {"once": now + random.randrange(5, 600) * season.scale}
+        return Timetable(season=season, every=period, anchor=now + random.randrange(-900, 300) * season.scale)
+    return Timetable(season=season, once=now + random.randrange(5, 600) * season.scale)
 
 
 @lru_cache(200)

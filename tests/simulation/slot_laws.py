@@ -85,7 +85,7 @@ class _Judging:
             cap = self._term.policies.catch_up_cap
             before = [owed for owed in self._decided.owed.values() if owed.last < slot]
             self._require(
-                self._decided.is_deleted or (bool(before) and before[-1].count == cap),
+                self._decided.is_deleted or (bool(before) and before[-1].slots == cap),
                 f"slot {slot} is beyond a cap of {cap} that is not reached",
             )
 
@@ -169,11 +169,11 @@ def _check_arrears(life: Life, decided: Decided) -> None:
         )
 
 
-def check_gap(life: Life, *, first: int, last: int, count: int, revision: int) -> None:
+def check_span(life: Life, *, first: int, last: int, slots: int, revision: int) -> None:
     """A gap, or what is owed, names the slots that one revision planned."""
     term: Term = life.term(revision)
     ends = life.term(revision + 1).after if revision < len(life.terms) else last
-    slots = term.timetable.slots(max(first - 1, term.after), min(last, ends))
+    planned = term.timetable.slots(max(first - 1, term.after), min(last, ends))
     require(term.state == "active", f"{life.id}: revision {revision}, which planned nothing, has a gap at {first}")
-    require(len(slots) == count, f"{life.id}: {count} slots are recorded from {first} through {last}, not {len(slots)}")
-    require(slots and slots[0] == first and slots[-1] == last, f"{life.id}: a gap begins or ends between slots")
+    require(len(planned) == slots, f"{life.id}: {slots} slots are recorded from {first} to {last}, not {len(planned)}")
+    require(planned and (planned[0], planned[-1]) == (first, last), f"{life.id}: a gap begins or ends between slots")

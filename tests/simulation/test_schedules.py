@@ -1,8 +1,8 @@
-"""Schedules under every kind of bad luck, each seed some minutes, days or weeks around a night on which clocks change."""
+"""Schedules under every kind of bad luck: minutes, days or weeks around nights on which clocks change."""
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
