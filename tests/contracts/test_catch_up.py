@@ -120,6 +120,26 @@ async def test_a_ticks_worth_is_shared_among_schedules_in_turn(world: World) -> 
     assert sorted([len(await keeping.runs("a")), len(await keeping.runs("b"))]) == [4, 4]
 
 
+@pytest.mark.req("CRON-04")
+@pytest.mark.parametrize("catch_up", [FIRE, SPREAD])
+async def test_what_one_outage_left_comes_before_what_the_next_one_did(world: World, catch_up: str) -> None:
+    keeping = await _paced(world, max_catchup_per_tick=2)
+    await keeping.schedule(overlap="queue", catch_up=catch_up)
+    await keeping.outage_until(6.5)
+    await keeping.tick()
+    await keeping.outage_until(9.5)
+
+    opened: list[int] = []
+    for _ in range(120):
+        await keeping.tick()
+        missed = [run.scheduled_for for run in await keeping.runs() if run.scheduled_for <= at(9)]
+        opened += [slot for slot in missed if slot not in opened]
+        world.clock.advance(1)
+        await keeping.queue.timekeeping.keep_alive()
+
+    assert opened == [at(minute) for minute in range(1, 10)]
+
+
 @pytest.mark.req("CRON-04", error=True)
 async def test_more_than_the_cap_are_a_gap(world: World) -> None:
     keeping = Keeping(world)

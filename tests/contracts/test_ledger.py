@@ -260,16 +260,19 @@ async def test_arrears_move_their_cursor_until_none_are_owed(world: World) -> No
 
 
 @pytest.mark.req("CRON-04")
-async def test_two_outages_of_one_schedule_are_owed_apart_the_earliest_due_first(world: World) -> None:
+async def test_two_outages_of_one_schedule_are_owed_apart_and_the_later_one_waits_for_the_earlier(world: World) -> None:
     await planned(world)
     await planned(world, "other")
     owed = [_arrears(due=3), _arrears(first=10, due=1), _arrears("other", due=2)]
     await world.transact(lambda tx: tx.ledger.owe(owed))
 
-    assert await world.transact(lambda tx: tx.ledger.arrears_due(_at(3), 2)) == [owed[1], owed[2]]
+    assert await world.transact(lambda tx: tx.ledger.next_arrears_at()) == _at(2)
+    assert await world.transact(lambda tx: tx.ledger.arrears_due(_at(3), 2)) == [owed[2], owed[0]]
 
-    await world.transact(lambda tx: tx.ledger.owe([replace(owed[1], count=0)]))
-    assert await world.transact(lambda tx: tx.ledger.arrears(HOURLY)) == [owed[0]]
+    await world.transact(lambda tx: tx.ledger.owe([replace(owed[0], count=0)]))
+    assert await world.transact(lambda tx: tx.ledger.next_arrears_at()) == _at(1)
+    assert await world.transact(lambda tx: tx.ledger.arrears_due(_at(3), 2)) == [owed[1], owed[2]]
+    assert await world.transact(lambda tx: tx.ledger.arrears(HOURLY)) == [owed[1]]
 
 
 @pytest.mark.req("CRON-11")

@@ -25,15 +25,18 @@ class Weather:
     rerun: float = 0.0
     hint_lost: float = 0.0
     slow: float = 0.0
+    down: bool = False  # the store answers nobody
 
 
 class Process:
-    """A process of the simulated machine: it can be killed between any two steps, and takes nothing with it."""
+    """A process of the simulated machine: it can be killed or suspended between any two steps."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.alive = True
         self._tasks: set[asyncio.Task[None]] = set()
+        self._going_on = asyncio.Event()
+        self._going_on.set()
 
     def spawn(self, body: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(body)
@@ -41,7 +44,23 @@ class Process:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    @property
+    def is_suspended(self) -> bool:
+        return not self._going_on.is_set()
+
+    def suspend(self) -> None:
+        self._going_on.clear()
+
+    def resume(self) -> None:
+        self._going_on.set()
+
+    async def go_on(self) -> None:
+        """Returns at once, unless the process is suspended."""
+        if not self._going_on.is_set():
+            await self._going_on.wait()
+
     def kill(self) -> None:
+        """It takes nothing with it."""
         self.alive = False
         for task in self._tasks:
             task.cancel()
@@ -59,6 +78,7 @@ class FaultyStorage:
         random: Random,
         trace: Callable[[str], None],
         after_commit: Callable[[], None],
+        slowest: int = 500_000,
     ) -> None:
         self._storage = storage
         self._process = process
@@ -66,12 +86,13 @@ class FaultyStorage:
         self._random = random
         self._trace = trace
         self._after_commit = after_commit
+        self._slowest = slowest
         self.clock: Clock = storage.clock
         self.wakeups: Wakeups = _LossyWakeups(storage.wakeups, weather, random)
 
     async def transact(self, work: Work[T], *, single: bool = False) -> T:
         await self._step("before commit")
-        if self._chance(self._weather.unavailable):
+        if self._weather.down or self._chance(self._weather.unavailable):
             raise Unavailable("the store cannot be reached")
         if self._chance(self._weather.rerun):
             await self._run_in_vain(work)
@@ -84,6 +105,8 @@ class FaultyStorage:
 
     async def read(self, work: Work[T]) -> T:
         await self._step("before read")
+        if self._weather.down:
+            raise Unavailable("the store cannot be reached")
         return await self._storage.read(work)
 
     async def close(self) -> None:
@@ -91,6 +114,7 @@ class FaultyStorage:
 
     async def _step(self, name: str) -> None:
         """A point where the process may die, or lose time to others."""
+        await self._process.go_on()
         if not self._process.alive:
             raise asyncio.CancelledError
         self._trace(f"{self._process.name} {name}")
@@ -99,7 +123,8 @@ class FaultyStorage:
             self._process.kill()
             await asyncio.Event().wait()
         if self._chance(self._weather.slow):
-            await self.clock.sleep(Micros(self._random.randrange(1_000, 500_000)))
+            await self.clock.sleep(Micros(self._random.randrange(1_000, self._slowest)))
+            await self._process.go_on()
 
     async def _run_in_vain(self, work: Work[T]) -> None:
         """A serialization failure: everything the work wrote is undone, and it runs again."""

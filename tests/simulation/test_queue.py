@@ -10,7 +10,8 @@ import pytest
 
 from duly.storage.statements import Statement
 from tests.simulation.laws import LawBroken
-from tests.simulation.world import Mutate, World
+from tests.simulation.machine import Mutate
+from tests.simulation.world import World
 
 SEEDS = int(os.environ.get("DULY_SEEDS", "1000"))
 BATCH = 50

@@ -6,11 +6,8 @@ The queue, the worker and the storage are the real ones; only time, chance and t
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from importlib.resources import files
 from random import Random
 from typing import Any
-
-import apsw
 
 from duly.application.sessions import Sessions
 from duly.application.tickets import Tickets
@@ -22,18 +19,12 @@ from duly.domain.jobs import COMPLETED, Ending, JobStatus, NewJob
 from duly.domain.pools import Pool
 from duly.domain.retries import RetryPolicy
 from duly.domain.sessions import ClaimedJob, Report, Session
-from duly.ports.storage import Storage
 from duly.settings import Settings
-from duly.storage.migrations import load_migrations
-from duly.storage.sqlite.hot_path import SqliteHotPath
-from duly.storage.sqlite.storage import SqliteStorage
-from duly.storage.statements import Statement, load_statements
-from duly.storage.transaction import SqlTransaction
 from duly.worker.handlers import DoNotRetry
 from duly.worker.worker import Worker
-from tests.simulation.faults import FaultyStorage, Process, Weather
+from tests.simulation.faults import FaultyStorage, Process
 from tests.simulation.laws import Entry, Journal, LawBroken, check_every_commit, check_in_the_end
-from tests.simulation.virtual_time import NothingLeftToDo, VirtualClock, VirtualLoop
+from tests.simulation.machine import Machine, Mutate
 
 LEASE = Micros(6 * SECOND)
 STORM_SECONDS = 30
@@ -42,43 +33,16 @@ WORKERS = 3
 
 _HELD_CLAIMS = f"SELECT {', '.join(ClaimedJob._fields)}, session FROM jobs WHERE state = 'claimed'"
 
-Mutate = Callable[[dict[str, Statement], apsw.Connection], None]
 
-
-class World:
+class World(Machine):
     def __init__(self, seed: int, *, mutate: Mutate | None = None) -> None:
-        self.random = Random(seed)
-        self.loop = VirtualLoop()
-        self.clock = VirtualClock(self.loop)
-        self.weather = Weather(
-            crash=self.random.choice([0, 0.005, 0.02]),
-            unavailable=self.random.choice([0, 0.02, 0.1]),
-            answer_lost=self.random.choice([0, 0.02, 0.1]),
-            rerun=self.random.choice([0, 0.1]),
-            hint_lost=self.random.choice([0, 0.3, 1.0]),
-            slow=self.random.choice([0, 0.1, 0.4]),
-        )
+        super().__init__(Random(seed), mutate=mutate)
         self.journal = Journal()
-        self.trace: list[str] = []
         self.workers: dict[str, tuple[Process, Worker]] = {}
-        self._mutate = mutate
-        self._dice = _SeededDice(self.random)
         self._ids: list[JobId] = []
         self._held: set[tuple[Any, ...]] = set()
-        self.broken: LawBroken | None = None
 
-    def run(self) -> None:
-        """Raises LawBroken, naming the law."""
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_until_complete(self._run())
-        except NothingLeftToDo:
-            raise LawBroken("the machine stands still with work left") from None
-        finally:
-            self._end_everything()
-
-    async def _run(self) -> None:
-        self._open()
+    async def _live(self) -> None:
         await self._limit_pools()
         for number in range(WORKERS):
             self._start_worker(f"worker {number}")
@@ -88,42 +52,22 @@ class World:
         self._heal()
         await asyncio.gather(calling, return_exceptions=True)
         await self._until_idle()
-        if self.broken:
-            raise self.broken
+
+    async def _judge(self) -> None:
         check_in_the_end(self.database, self.journal)
 
-    def _open(self) -> None:
-        statements = dict(load_statements("sqlite"))
-        storage = SqliteStorage(
-            ":memory:",
-            clock=self.clock,
-            statements=statements,
-            migrations=load_migrations(files("duly.storage.sqlite").joinpath("migrations")),
-            begin=lambda executor: SqlTransaction(executor, SqliteHotPath()),
-            inline=True,
-        )
-        self.storage: Storage = storage
-        self.database = storage._connection
-        if self._mutate:
-            self._mutate(statements, self.database)
-
     async def _limit_pools(self) -> None:
-        queue = Queue.on(self.storage, self._dice, Settings())
+        queue = Queue.on(self.storage, self.dice, Settings())
         for name, slots in LIMITS.items():
             ageing_ms = self.random.choice([None, 1_000]) if name == "flows" else None
             await queue.pools.define(Pool(name=PoolName(name), slots=slots, ageing_ms=ageing_ms))
 
-    def _note(self, text: str) -> None:
-        self.trace.append(f"{self.clock.elapsed()} {text}")
-
     def _check(self) -> None:
-        """Whoever committed goes on, as a real process would; the world ends as soon as it looks."""
         self._held |= set(self.database.execute(_HELD_CLAIMS))
         try:
             check_every_commit(self.database, limits=LIMITS)
         except LawBroken as broken:
-            self._note(f"broken: {broken}")
-            self.broken = self.broken or broken
+            self.break_law(broken)
 
     def _queue_of(self, process: Process) -> Queue:
         storage = FaultyStorage(
@@ -131,10 +75,10 @@ class World:
             process,
             weather=self.weather,
             random=self.random,
-            trace=self._note,
+            trace=self.note,
             after_commit=self._check,
         )
-        return Queue.on(storage, self._dice, Settings())
+        return Queue.on(storage, self.dice, Settings())
 
     # Workers
 
@@ -158,7 +102,7 @@ class World:
         try:
             await worker.run()
         except Exception as error:
-            self.broken = self.broken or LawBroken(f"a worker fell over: {error!r}")
+            self.break_law(LawBroken(f"a worker fell over: {error!r}"))
             raise
 
     def _handlers(self, process: Process) -> Mapping[str, Callable[[ClaimedJob], object]]:
@@ -176,7 +120,7 @@ class World:
         return {"plain": plain, "slow": slow}
 
     def _enter(self, process: Process, job: ClaimedJob) -> Entry:
-        self._note(f"{process.name} enters {job.id}")
+        self.note(f"{process.name} enters {job.id}")
         entry = Entry(
             process=process.name,
             job=job.id,
@@ -210,7 +154,7 @@ class World:
 
     async def _call(self, process: Process) -> None:
         queue = self._queue_of(process)
-        tickets = Tickets(queue.storage, self._dice)
+        tickets = Tickets(queue.storage, self.dice)
         session = await self._session(queue)
         while self.clock.elapsed() < STORM_SECONDS * SECOND:
             await self.clock.sleep(Micros(self.random.randrange(1, SECOND)))
@@ -258,7 +202,7 @@ class World:
             self._promise(put.job_id)
 
     def _promise(self, job_id: JobId) -> None:
-        self._note(f"promised {job_id}")
+        self.note(f"promised {job_id}")
         self.journal.promised[job_id] = self.clock.elapsed()
         self._ids.append(job_id)
 
@@ -300,10 +244,10 @@ class World:
                     self._kill(self.random.choice(list(self.workers)))
                 case 1:
                     self.clock.set_off_by(self.random.choice([-60, 60, -5, 5, 0]) * SECOND)
-                    self._note("the clock is set")
+                    self.note("the clock is set")
                 case 2:
                     self.clock.sleep_machine(self.random.choice([1, 20]) * SECOND)
-                    self._note("the machine slept")
+                    self.note("the machine slept")
                 case 3:
                     self._reboot()
                 case 4:
@@ -314,7 +258,7 @@ class World:
         """Packets of dead processes come out of the network, long after others took over their claims."""
         alive = {session for (session,) in self.database.execute("SELECT id FROM sessions")}
         running = {job for (job,) in self.database.execute("SELECT id FROM jobs WHERE state = 'running'")}
-        sessions = Sessions(self.storage, self._dice)
+        sessions = Sessions(self.storage, self.dice)
         for *row, session in sorted(self._held, key=lambda claim: claim[0]):
             if row[0] in running and session not in alive:
                 report = Report(ClaimedJob._make(row), COMPLETED)
@@ -322,7 +266,7 @@ class World:
                 self._check()
 
     def _kill(self, name: str) -> None:
-        self._note(f"{name} is killed")
+        self.note(f"{name} is killed")
         self.journal.kills += 1
         self.workers[name][0].kill()
 
@@ -336,16 +280,9 @@ class World:
             if not process.alive or worker.stopped:
                 self._start_worker(name)
 
-    def _heal(self) -> None:
-        self._note("healed")
-        self.clock.set_off_by(0)
-        calm = Weather()
-        for name in Weather.__slots__:
-            setattr(self.weather, name, getattr(calm, name))
-
     async def _until_idle(self) -> None:
         """Liveness: without faults, all work comes to an end."""
-        queue = Queue.on(self.storage, self._dice, Settings())
+        queue = Queue.on(self.storage, self.dice, Settings())
         for pool in LIMITS:
             await queue.pools.open(PoolName(pool))
         for _ in range(600):
@@ -357,28 +294,6 @@ class World:
             worker.stop()
         await self.clock.sleep(Micros(10 * SECOND))
 
-    def _end_everything(self) -> None:
-        tasks = asyncio.all_tasks(self.loop)
+    def _kill_everyone(self) -> None:
         for process, _ in self.workers.values():
             process.alive = False
-        for task in tasks:
-            task.cancel()
-        with suppress(NothingLeftToDo):
-            self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        with suppress(NothingLeftToDo):
-            self.loop.run_until_complete(self.storage.close())
-        asyncio.set_event_loop(None)
-        self.loop.close()
-
-
-class _SeededDice:
-    def __init__(self, random: Random) -> None:
-        self._random = random
-        self._count = 0
-
-    def new_id(self, prefix: str) -> str:
-        self._count += 1
-        return f"{prefix}_{self._count:08d}"
-
-    def fraction(self) -> float:
-        return self._random.random()

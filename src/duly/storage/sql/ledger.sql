@@ -10,6 +10,11 @@ schedule_id, first_slot, last_slot, slots, reason, revision, recorded_at
 -- fragment: arrears_columns
 schedule_id, first_slot, next_slot, last_slot, slots, due_at, every_us, revision
 
+-- fragment: oldest_owed
+-- What a schedule missed in one outage comes before what it missed in a later one.
+NOT EXISTS (SELECT 1 FROM schedule_arrears older
+            WHERE older.schedule_id = a.schedule_id AND older.first_slot < a.first_slot)
+
 -- fragment: as_its_job
 status = CASE f.status WHEN 'COMPLETED' THEN 'success' WHEN 'FAILED' THEN 'error' WHEN 'SKIPPED' THEN 'skipped'
                        ELSE 'cancelled' END,
@@ -43,10 +48,10 @@ SELECT {arrears_columns} FROM schedule_arrears WHERE schedule_id = :schedule_id 
 -- With their schedules: whoever changes one locks it first, and the two must not wait for each other.
 SELECT schedule_id, first_slot, next_slot, last_slot, slots, due_at, every_us, a.revision
 FROM schedule_arrears a JOIN schedules s ON s.id = a.schedule_id
-WHERE due_at <= :now ORDER BY due_at LIMIT :most {lock:no key update skip locked}
+WHERE due_at <= :now AND {oldest_owed} ORDER BY due_at LIMIT :most {lock:no key update skip locked}
 
 -- name: next_arrears_at
-SELECT min(due_at) FROM schedule_arrears
+SELECT min(due_at) FROM schedule_arrears a WHERE {oldest_owed}
 
 -- name: lock_coverage
 -- One heartbeat at a time.
