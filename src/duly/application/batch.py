@@ -85,8 +85,12 @@ class Batch:
             decided = plan(schedule, now=until, outages=outages, in_flight=in_flight, run_ids=self._run_ids)
             rows = [self._row_of(schedule, opening) for opening in decided.openings]
             owed = [owed_for(schedule, missed, now=self.now, pace=self._pace) for missed in decided.arrears]
-            ran = [opening.slot for opening in decided.openings if opening.reason is None]
-            after = _having_run(replace(schedule, opened_through=decided.opened_through).planned(), ran)
+            after = schedule.advanced(
+                opened_through=decided.opened_through,
+                next_slot=decided.next_slot,
+                fire_at=decided.fire_at,
+                last_run_at=_last_run(schedule, [opening.slot for opening in decided.openings if not opening.reason]),
+            )
         except Exception as error:  # noqa: BLE001 - whatever it was, the others have slots to open
             return self.break_down(schedule, error)
         self._rows += rows
@@ -124,7 +128,8 @@ class Batch:
         self._ran(schedule, slots)
 
     def _ran(self, schedule: Schedule, slots: Sequence[int]) -> None:
-        self._advanced[schedule.id] = _having_run(self._advanced.get(schedule.id, schedule), slots)
+        schedule = self._advanced.get(schedule.id, schedule)
+        self._advanced[schedule.id] = replace(schedule, last_run_at=_last_run(schedule, slots))
 
     # Rows, jobs, gaps, arrears
 
@@ -307,9 +312,10 @@ def refusal_of(pool: Pool | None, name: PoolName) -> DulyError | None:
     return PoolDraining(name) if pool.mode is PoolMode.DRAINING else None
 
 
-def _having_run(schedule: Schedule, slots: Sequence[int]) -> Schedule:
-    last = max(slots, default=0) * SECOND
-    return replace(schedule, last_run_at=Instant(last)) if last > (schedule.last_run_at or 0) else schedule
+def _last_run(schedule: Schedule, slots: Sequence[int]) -> Instant | None:
+    """When it has run last, if it runs for these slots, too."""
+    last = Instant(max(slots, default=0) * SECOND)
+    return last if last > (schedule.last_run_at or 0) else schedule.last_run_at
 
 
 def _emptied(items: list[T]) -> list[T]:
