@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 from duly.domain.cadence import TZ_VERSION, Cadence
 from duly.domain.errors import Conflict, InvalidInput, NotFound
 from duly.domain.ids import Owner, PoolName, ScheduleId
 from duly.domain.instants import SECOND, Instant
 from duly.domain.jitter import fire_at
-from duly.domain.payloads import EMPTY, Payload, payload_of
+from duly.domain.payloads import EMPTY, Payload, payload_of, value_of
 from duly.domain.policies import Policies
 from duly.domain.pools import DEFAULT_POOL
 from duly.domain.retries import DAY_MS, NO_RETRY, RetryPolicy
@@ -50,6 +51,22 @@ class Target:
         if not isinstance(self.retry, RetryPolicy):
             raise InvalidInput("retry", f"is a {type(self.retry).__name__}", fix="use a RetryPolicy")
         object.__setattr__(self, "payload", payload_of(self.params, field="params"))
+
+    @classmethod
+    def stored(
+        cls, *, kind: str, payload: Payload, pool: PoolName, priority: int, retry: RetryPolicy, timeout_ms: int | None
+    ) -> Self:
+        """As a store has it: it was checked when it was made."""
+        target = object.__new__(cls)
+        put = object.__setattr__
+        put(target, "kind", kind)
+        put(target, "params", value_of(payload) or None)
+        put(target, "pool", pool)
+        put(target, "priority", priority)
+        put(target, "retry", retry)
+        put(target, "timeout_ms", timeout_ms)
+        put(target, "payload", payload)
+        return target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,14 +113,34 @@ class Schedule:
 
     def planned(self) -> "Schedule":
         """With its next slot and when that fires; a schedule that is not active has none."""
-        slot = self.cadence.next_second(self.opened_through) if self.state is ScheduleState.ACTIVE else None
-        return replace(self, next_slot=slot, fire_at=None if slot is None else self.fires_at(slot))
+        is_active = self.state is ScheduleState.ACTIVE
+        slot, fires_at = self.next_after(self.opened_through) if is_active else (None, None)
+        return replace(self, next_slot=slot, fire_at=fires_at)
 
-    def opened(self, through: int) -> "Schedule":
-        """With every slot through that one opened, and the next one planned."""
-        slot = self.cadence.next_second(through)
-        return replace(
-            self, opened_through=through, next_slot=slot, fire_at=None if slot is None else self.fires_at(slot)
+    def next_after(self, second: int) -> tuple[int | None, Instant | None]:
+        """The first slot later than that, and when it fires."""
+        slot = self.cadence.next_second(second)
+        return slot, None if slot is None else self.fires_at(slot)
+
+    def advanced(
+        self, *, opened_through: int, next_slot: int | None, fire_at: Instant | None, last_run_at: Instant | None
+    ) -> "Schedule":
+        """After slots were opened. Written out: this is done for every slot, and `replace` takes twice as long."""
+        return Schedule(
+            id=self.id,
+            owner=self.owner,
+            cadence=self.cadence,
+            target=self.target,
+            policies=self.policies,
+            state=self.state,
+            state_reason=self.state_reason,
+            revision=self.revision,
+            opened_through=opened_through,
+            next_slot=next_slot,
+            fire_at=fire_at,
+            last_run_at=last_run_at,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
         )
 
     def ran(self, slot: int) -> "Schedule":
@@ -176,7 +213,13 @@ def require_fires(cadence: Cadence, *, after: int) -> None:
 
 def slot_key(schedule_id: ScheduleId, slot: int) -> str:
     """One slot, one key, on every engine: `{schedule_id}:{ISO instant}`."""
-    return f"{schedule_id}:{datetime.fromtimestamp(slot, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{schedule_id}:{_iso(slot)}"
+
+
+@lru_cache(maxsize=1024)
+def _iso(slot: int) -> str:
+    """Kept, because what is due at once is mostly due in the same second."""
+    return f"{datetime.fromtimestamp(slot, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 class UnknownSchedule(NotFound):
