@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 from duly.ports.clock import Clock
 from duly.ports.jobs import JobStore
 from duly.ports.ledger import LedgerStore
+from duly.ports.logs import LogStore
 from duly.ports.order import OrderStore
 from duly.ports.pools import PoolStore
 from duly.ports.schedules import ScheduleStore
@@ -23,6 +24,8 @@ class Transaction(Protocol):
     def jobs(self) -> JobStore: ...
     @property
     def ledger(self) -> LedgerStore: ...
+    @property
+    def logs(self) -> LogStore: ...
     @property
     def order(self) -> OrderStore: ...
     @property
