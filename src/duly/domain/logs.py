@@ -51,11 +51,8 @@ class Artifact(NamedTuple):
     sha256: str
 
 
-def line_text(raw: bytes, *, beyond: int = 0) -> str:
-    """A line as it is kept: bounded, and only characters that both databases keep.
-
-    `beyond` counts bytes of the line that were not even read.
-    """
-    beyond += max(len(raw) - LONGEST_LINE_BYTES, 0)
+def line_text(raw: bytes) -> str:
+    """A line as it is kept: bounded, and only characters that both databases keep."""
     text = raw[:LONGEST_LINE_BYTES].decode("utf-8", "replace").rstrip("\r").replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return f"{text} … {beyond:,} more bytes" if beyond else text
+    beyond = len(raw) - LONGEST_LINE_BYTES
+    return f"{text} … {beyond:,} more bytes" if beyond > 0 else text

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from duly.application.jobs import Jobs
+from duly.application.logs import Logs
 from duly.application.pools import Pools
 from duly.application.sessions import Sessions
 from duly.domain.errors import Unavailable
@@ -18,6 +19,7 @@ from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Sess
 from duly.worker.handlers import Handler, enter
 from duly.worker.heart import Heart
 from duly.worker.job_runs import JobRun
+from duly.worker.logbook import Logbook
 from duly.worker.pulse import LoopPulse, Pulse
 
 GRACE = Micros(30 * SECOND)
@@ -80,6 +82,7 @@ class Worker:
         self._clock_is_stale = False
         self._pulse: Pulse | None = None
         self._lost: Counter[PoolName] = Counter()
+        self._logbook = Logbook(Logs(self._storage))
 
     def stop(self) -> None:
         """Claims nothing new, gives back what it holds, ends what runs within the grace; then `run` returns."""
@@ -96,6 +99,7 @@ class Worker:
         return +self._lost
 
     async def run(self) -> None:
+        self._logbook.open()
         listener = self._storage.wakeups.listen()
         listening = asyncio.create_task(self._listen(listener.wait))
         try:
@@ -105,6 +109,7 @@ class Worker:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
             listener.close()
+            self._logbook.close()
 
     async def _listen(self, wait: Callable[[Micros], Awaitable[frozenset[str]]]) -> None:
         while True:
@@ -243,6 +248,8 @@ class Worker:
     async def _exchange(self, life: _Life, starting: list[ClaimedJob], wanted: Mapping[PoolName, Wanted]) -> None:
         life.token += 1
         reports, life.reports = life.reports, []
+        if reports and not self._logbook.is_empty:
+            await self._logbook.flush()  # whoever sees a job's end sees its last words
         exchange = await self._answered(life, reports, starting, wanted)
         # By token, too: a claim that was taken back may have come to us again.
         going = {(job.id, job.token) for job in starting}
@@ -318,6 +325,7 @@ class Worker:
             await self._end_runs(life)
         if life.reports:
             await self._exchange(life, [], {})
+        await self._logbook.flush()
         with suppress(Unavailable):
             await self._sessions.close(life.session.id)
 
