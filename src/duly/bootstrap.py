@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from duly.application.jobs import Jobs
+from duly.application.logs import Logs
 from duly.application.order import Order
 from duly.application.places import Places
 from duly.application.pools import Pools
@@ -42,6 +43,7 @@ class Queue:
     storage: Storage
     dice: Dice
     jobs: Jobs
+    logs: Logs
     order: Order
     pools: Pools
     schedules: Schedules
@@ -63,6 +65,7 @@ class Queue:
             storage=storage,
             dice=dice,
             jobs=Jobs(storage, dice, places),
+            logs=Logs(storage),
             order=Order(storage),
             pools=Pools(storage),
             schedules=Schedules(storage, dice, places, pace, settings.policies, telemetry),

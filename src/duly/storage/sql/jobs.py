@@ -214,7 +214,10 @@ class SqlJobs:
         return Instant(next_at) if next_at is not None else None
 
     async def prune(self, before: Instant, most: int) -> int:
-        return len(await self._x.fetch("prune_finished", before=before, most=most))
+        pruned = await self._x.fetch("prune_finished", before=before, most=most)
+        for forget in ("forget_log_lines", "forget_progress", "forget_artifacts"):
+            await self._x.each(forget, pruned)
+        return len(pruned)
 
 
 def _first_of_each_key(entries: Sequence[Entry]) -> Sequence[Entry]:

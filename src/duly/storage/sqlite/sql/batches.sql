@@ -239,3 +239,34 @@ UPDATE schedule_runs SET attempt_count = attempt_count - 1 WHERE id = :id AND co
 UPDATE schedule_runs SET {as_its_job}
 FROM finished_jobs f
 WHERE f.id = :job AND schedule_runs.id = f.ledger_run AND schedule_runs.completed_at IS NULL
+
+-- fragment: is_a_job
+(EXISTS (SELECT 1 FROM jobs WHERE id = :job_id) OR EXISTS (SELECT 1 FROM finished_jobs WHERE id = :job_id))
+
+-- name: insert_log_lines
+-- columns: job_id seq at level text
+INSERT INTO job_logs (job_id, seq, at, level, text)
+SELECT :job_id, :seq, :at, :level, :text WHERE {is_a_job} ON CONFLICT DO NOTHING
+
+-- name: save_progress
+-- columns: job_id at permille note
+INSERT INTO job_progress (job_id, at, permille, note) SELECT :job_id, :at, :permille, :note WHERE {is_a_job}
+ON CONFLICT (job_id) DO UPDATE SET at = excluded.at, permille = excluded.permille, note = excluded.note
+WHERE excluded.at >= job_progress.at
+
+-- name: insert_artifacts
+-- columns: job_id name size sha256
+INSERT INTO job_artifacts (job_id, name, size, sha256) SELECT :job_id, :name, :size, :sha256 WHERE {is_a_job}
+ON CONFLICT DO NOTHING
+
+-- name: forget_log_lines
+-- columns: job_id
+DELETE FROM job_logs WHERE job_id = :job_id
+
+-- name: forget_progress
+-- columns: job_id
+DELETE FROM job_progress WHERE job_id = :job_id
+
+-- name: forget_artifacts
+-- columns: job_id
+DELETE FROM job_artifacts WHERE job_id = :job_id
