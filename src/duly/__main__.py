@@ -4,16 +4,21 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import islice
 
 import duly
-from duly.bootstrap import backup, moment, settings_of_environment
+from duly.application.audit import Audit
+from duly.application.why import Why
+from duly.bootstrap import backup, moment, reading, settings_of_environment
+from duly.cli.audit import audit
+from duly.cli.why import why
 from duly.dev import dev
 from duly.domain.cadence.wall import zone
 from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refused, Unavailable
 from duly.domain.texts import whole_number_of
+from duly.ports.storage import ReadOnlyStorage
 
 # What a script can rely on.
 _EXIT_CODES: tuple[tuple[type[DulyError], int], ...] = (
@@ -51,6 +56,18 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--count", type=int, default=10, help="how many fires to list (default: 10)")
     command.set_defaults(run=_explain)
 
+    command = commands.add_parser("audit", help="prove that no slot was lost or doubled")
+    command.add_argument("--schedule", metavar="ID", help="one schedule (default: all that ever were)")
+    command.add_argument("--since", metavar="WHEN", help="later slots only: an instant, or how long ago (7d, 12h)")
+    command.add_argument("--json", action="store_true", help="for programs")
+    command.set_defaults(run=_audit)
+
+    command = commands.add_parser("why", help="say what became of a schedule, or of one slot, and why")
+    command.add_argument("schedule", metavar="SCHEDULE")
+    command.add_argument("slot", metavar="SLOT", nargs="?", help="an instant such as 2026-03-29T01:00:00Z")
+    command.add_argument("--json", action="store_true", help="for programs")
+    command.set_defaults(run=_why)
+
     command = commands.add_parser("backup", help="copy a SQLite database while it is in use")
     command.add_argument("to", help="a file that does not exist yet")
     command.set_defaults(run=lambda options: asyncio.run(backup(settings_of_environment(), options.to)))
@@ -66,6 +83,30 @@ def _explain(options: argparse.Namespace) -> None:
         print(f"  {fire:%Y-%m-%d %H:%M:%S}Z   {_wall_time(fire, options.tz):%a %Y-%m-%d %H:%M:%S %z}")
     for note in cadence.dst_notes(fires[0], _noted_until(fires)) if fires else ():
         print(f"  {note.text}")
+    sys.stdout.flush()
+
+
+def _audit(options: argparse.Namespace) -> None:
+    settings = settings_of_environment()
+
+    def look(storage: ReadOnlyStorage) -> Awaitable[bool]:
+        use_case = Audit(storage=storage, outage_after=settings.pace.outage_after)
+        return audit(use_case, print, schedule=options.schedule, since=options.since, as_json=options.json)
+
+    laws_hold = asyncio.run(reading(settings, look))
+    sys.stdout.flush()
+    if not laws_hold:
+        sys.exit(1)
+
+
+def _why(options: argparse.Namespace) -> None:
+    settings = settings_of_environment()
+
+    def look(storage: ReadOnlyStorage) -> Awaitable[None]:
+        use_case = Why(storage=storage, outage_after=settings.pace.outage_after)
+        return why(use_case, print, schedule=options.schedule, slot=options.slot, as_json=options.json)
+
+    asyncio.run(reading(settings, look))
     sys.stdout.flush()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from duly.application.jobs import Jobs
 from duly.application.order import Order
@@ -20,7 +20,7 @@ from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
 from duly.domain.instants import moment_of
 from duly.ports.dice import Dice
-from duly.ports.storage import Storage
+from duly.ports.storage import ReadOnlyStorage, Storage
 from duly.ports.telemetry import Telemetry
 from duly.settings import Settings as Settings  # noqa: PLC0414 - front doors take it from here
 from duly.settings import settings_from
@@ -30,6 +30,8 @@ from duly.timekeeper.timekeeper import Timekeeper
 from duly.worker.handlers import Handler
 from duly.worker.pulse import OwnThread, ThreadPulse
 from duly.worker.worker import Worker
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,26 @@ async def open_storage(settings: Settings, *, for_heart: bool = False) -> Storag
     from duly.storage.sqlite.storage import SqliteStorage  # noqa: PLC0415
 
     return await SqliteStorage.open(_path_of(url))
+
+
+async def reading(settings: Settings, look: Callable[[ReadOnlyStorage], Awaitable[T]]) -> T:
+    """What `look` sees of a database as it is: nothing is created, migrated or written."""
+    storage = await _open_to_read(settings)
+    try:
+        return await look(storage)
+    finally:
+        await storage.close()
+
+
+async def _open_to_read(settings: Settings) -> ReadOnlyStorage:
+    if _is_postgres(settings.database_url):
+        return await open_storage(settings, for_heart=True)
+    path = _path_of(settings.database_url)
+    if not _exists(path):
+        raise NotFound(f"there is no database {path}; name the one to read in DULY_DATABASE_URL")
+    from duly.storage.sqlite.reader import SqliteReader  # noqa: PLC0415
+
+    return await SqliteReader.open(path)
 
 
 def _is_postgres(url: str) -> bool:

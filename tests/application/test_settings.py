@@ -1,8 +1,14 @@
 """What Duly does when told nothing, and what it refuses to be told."""
 
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 
 from duly import InvalidInput
+from duly.application.pace import Pace
+from duly.domain.instants import Micros
+from duly.domain.policies import CatchUp, Overlap, Policies
 from duly.settings import Settings, settings_from
 
 
@@ -30,3 +36,64 @@ def test_a_database_is_shown_without_its_password() -> None:
     assert Settings(database_url="letters.db").database_shown == "letters.db"
     url = "postgresql://me:secret@db:5432/work?password=secret"
     assert Settings(database_url=url).database_shown == "postgresql://db:5432/work"
+
+
+@pytest.mark.req("CRON-14")
+def test_told_nothing_it_keeps_time_as_documented() -> None:
+    settings = settings_from({})
+
+    assert settings.pace == Pace(
+        tick=Micros(1_000_000),
+        lookahead=Micros(60_000_000),
+        most_caught_up=100,
+        outage_after=Micros(60_000_000),
+    )
+    assert settings.policies == Policies(overlap=Overlap.SKIP, catch_up=CatchUp.NONE, jitter_ms=0)
+
+
+@pytest.mark.req("CRON-14")
+def test_how_time_is_kept_can_be_set() -> None:
+    settings = settings_from(
+        {
+            "DULY_TICK_MS": "250",
+            "DULY_LOOKAHEAD_MS": "3600000",
+            "DULY_MAX_CATCHUP_PER_TICK": "7",
+            "DULY_OUTAGE_AFTER_MS": "90000",
+            "DULY_DEFAULT_OVERLAP_POLICY": "queue",
+            "DULY_DEFAULT_CATCHUP_POLICY": "spread",
+            "DULY_DEFAULT_JITTER_MS": "1500",
+        }
+    )
+
+    assert (settings.pace.tick, settings.pace.lookahead) == (250_000, 3_600_000_000)
+    assert (settings.pace.most_caught_up, settings.pace.outage_after) == (7, 90_000_000)
+    assert settings.policies == Policies(overlap=Overlap.QUEUE, catch_up=CatchUp.SPREAD, jitter_ms=1_500)
+
+
+@pytest.mark.req("CRON-14", error=True)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("DULY_TICK_MS", "0"),
+        ("DULY_TICK_MS", "1s"),
+        ("DULY_LOOKAHEAD_MS", "3600001"),
+        ("DULY_MAX_CATCHUP_PER_TICK", "0"),
+        ("DULY_MAX_CATCHUP_PER_TICK", "-1"),
+        ("DULY_OUTAGE_AFTER_MS", "1000"),
+        ("DULY_DEFAULT_OVERLAP_POLICY", "forbid"),
+        ("DULY_DEFAULT_CATCHUP_POLICY", "all"),
+        ("DULY_DEFAULT_JITTER_MS", "86400001"),
+    ],
+)
+def test_what_means_no_time_and_no_policy_is_refused_with_its_name(name: str, text: str) -> None:
+    with pytest.raises(InvalidInput, match=name) as refused:
+        settings_from({name: text})
+
+    assert refused.value.fix is not None
+
+
+def test_every_setting_has_its_line_in_the_docs() -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "queue.md").read_text()
+
+    for field in fields(Settings):
+        assert f"| `DULY_{field.name.upper()}` | `{field.name}` |" in docs

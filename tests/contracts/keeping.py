@@ -29,6 +29,7 @@ class Keeping:
 
     def __init__(self, world: World, queue: Queue | None = None) -> None:
         self.world = world
+        world.is_audited = True
         self.queue = queue or world.queue
         self.schedules = self.queue.schedules
         self.keeper = self.queue.timekeeper()
@@ -105,24 +106,34 @@ class Keeping:
         return await self.world.transact(lambda tx: tx.ledger.arrears(ScheduleId(schedule_id)))
 
     async def accounts_for_every_slot(self, schedule_id: str = "s") -> None:
-        """The slot law, from the revisions alone: each planned slot has one row, or lies in one gap, or is owed."""
+        """The slot law, from the revisions alone: each planned slot has one row, or lies in one gap, or is owed.
+
+        Whatever it has names the revision that planned it.
+        """
+        planned = await self._planned(schedule_id)
+        rows = [(run.scheduled_for, run.revision) for run in await self.runs(schedule_id) if run.kind is RunKind.SLOT]
+        spans = [(gap.first, gap.last, gap.revision, gap.count) for gap in await self.gaps(schedule_id)]
+        spans += [(owed.next, owed.last, owed.revision, owed.count) for owed in await self.owed(schedule_id)]
+        for first, last, revision, count in spans:
+            held = [slot for slot in planned if first <= slot[0] <= last and slot[1] == revision]
+            assert len(held) == count
+            rows += held
+        assert sorted(rows) == planned
+
+    async def _planned(self, schedule_id: str) -> list[tuple[Instant, int]]:
+        """Every slot through `opened_through`, with the number of the revision that was in force for it."""
         revisions = await self.schedules.revisions(schedule_id, owner=None)
-        (opened_through,) = (await self.world.rows(f"SELECT opened_through FROM schedules WHERE id = '{schedule_id}'"))[
-            0
-        ]
-        planned: list[Instant] = []
-        ends = [revision.effective_from for revision in revisions[1:]] + [opened_through // SECOND]
+        ((opened,),) = await self.world.rows(f"SELECT opened_through FROM schedules WHERE id = '{schedule_id}'")
+        ends = [revision.effective_from for revision in revisions[1:]] + [opened // SECOND]
+        planned: list[tuple[Instant, int]] = []
         for revision, end in zip(revisions, ends, strict=True):
             assert revision.effective_from <= end
             if revision.state is ScheduleState.ACTIVE:
-                slots = takewhile(
-                    lambda slot, end=end: slot <= end, revision.cadence.seconds_after(revision.effective_from)
-                )
-                planned += [Instant(slot * SECOND) for slot in slots]
-        rows = [run.scheduled_for for run in await self.runs(schedule_id) if run.kind is RunKind.SLOT]
-        spans = [(gap.first, gap.last, gap.count) for gap in await self.gaps(schedule_id)]
-        spans += [(owed.next, owed.last, owed.count) for owed in await self.owed(schedule_id)]
-        unopened = [slot for first, last, _ in spans for slot in planned if first <= slot <= last]
-        assert sorted(rows + unopened) == planned
-        for first, last, count in spans:
-            assert count == len([slot for slot in planned if first <= slot <= last])
+                slots = _slots(revision.cadence, after=revision.effective_from, through=end)
+                planned += [(slot, revision.number) for slot in slots]
+        return planned
+
+
+def _slots(cadence: Cadence, *, after: int, through: int) -> list[Instant]:
+    fires = takewhile(lambda second: second <= through, cadence.seconds_after(after))
+    return [Instant(second * SECOND) for second in fires]

@@ -1,5 +1,7 @@
 """Runs that no cadence planned: by hand, and for fires of the past."""
 
+from typing import Any
+
 import pytest
 
 from duly import InvalidInput, NotFound, every
@@ -10,7 +12,7 @@ from duly.domain.schedules import Target, UnknownSchedule
 from tests.contracts.keeping import Keeping, at
 from tests.contracts.world import WIDE, World
 
-PAST = {"start": moment_of(at(-5)), "end": moment_of(at(-3))}
+PAST: dict[str, Any] = {"start": moment_of(at(-5)), "end": moment_of(at(-3))}
 KEYS = [f"s:2027-01-15T07:{minute}:00Z" for minute in (55, 56, 57)]
 
 # By hand
@@ -150,7 +152,7 @@ async def test_a_backfill_beyond_its_bounds_is_refused_whole(
     await keeping.schedule()
 
     with pytest.raises(InvalidInput) as refused:
-        await keeping.schedules.backfill("s", owner="ann", **(PAST | given))  # type: ignore[arg-type]
+        await keeping.schedules.backfill("s", owner="ann", **(PAST | given))
 
     assert refused.value.field == field
     assert await keeping.runs() == []
@@ -159,7 +161,7 @@ async def test_a_backfill_beyond_its_bounds_is_refused_whole(
 async def test_a_preview_counts_what_is_more_than_the_cap(world: World) -> None:
     keeping = Keeping(world)
     await keeping.schedule(cadence=every("1s"))
-    year = {"start": moment_of(at(-365 * 24 * 60)), "end": moment_of(at(0))}
+    year: dict[str, Any] = {"start": moment_of(at(-365 * 24 * 60)), "end": moment_of(at(0))}
 
     preview = await keeping.schedules.preview_backfill("s", owner="ann", cap=3, **year)
 

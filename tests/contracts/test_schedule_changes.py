@@ -9,6 +9,7 @@ from duly import InvalidInput, NotFound, cron, every, once
 from duly.domain.instants import SECOND, moment_of
 from duly.domain.policies import Policies
 from duly.domain.pools import UnknownPool
+from duly.domain.runs import Run
 from duly.domain.schedules import ScheduleChanged, ScheduleExists, ScheduleState, Target, UnknownSchedule
 from duly.ports.schedule_control import ScheduleControl
 from tests.contracts.keeping import MINUTELY, Keeping, at
@@ -146,11 +147,11 @@ async def test_an_edit_opens_what_was_due_before_it_and_plans_anew_after_it(
     edited = await keeping.schedules.edit("s", owner="ann", cadence=every("30s"), target=OTHER)
     await keeping.at(3)
 
-    by_revision = {1: [], 2: []} | {
-        number: [run.scheduled_for for run in await keeping.runs() if run.revision == number] for number in (1, 2)
-    }
-    assert by_revision[1] == [at(n) for n in (1, 2) if n <= minutes]
-    assert by_revision[2] == [at(n / 2) for n in range(1, 7) if n / 2 > minutes]
+    runs = [(run.revision, run.scheduled_for) for run in await keeping.runs()]
+    assert runs == [
+        *((1, at(n)) for n in (1, 2) if n <= minutes),
+        *((2, at(n / 2)) for n in range(1, 7) if n / 2 > minutes),
+    ]
     assert edited.recorded().effective_from == at(minutes) // SECOND
     await keeping.accounts_for_every_slot()
 
@@ -454,7 +455,8 @@ async def test_runs_are_listed_page_by_page_and_none_is_left_out(world: World) -
         await keeping.schedules.run_now("s", owner="ann")
     everything = list(reversed(await keeping.runs()))
 
-    seen, before = [], None
+    seen: list[Run] = []
+    before = None
     while page := await keeping.schedules.runs("s", owner="ann", before=before, most=3):
         seen += page
         before = page[-1].scheduled_for

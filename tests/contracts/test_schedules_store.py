@@ -93,6 +93,12 @@ async def test_a_cadence_of_an_unknown_kind_is_refused(world: World) -> None:
         def next_second(self, after: int) -> int | None:
             return after + 1
 
+        def last_second(self, through: int) -> int | None:
+            return through
+
+        def count(self, after: int, through: int) -> int:
+            return max(through - after, 0)
+
         def explain(self) -> str:
             return "Whenever"
 

@@ -319,6 +319,26 @@ async def test_a_schedule_whose_rows_cannot_be_written_breaks_alone(
     assert (broken.state, broken.state_reason) == (ScheduleState.BROKEN, "ValueError: this row is cursed")
 
 
+async def test_where_nothing_can_be_written_nobody_is_broken(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeping = Keeping(world)
+    for name in ("a", "b"):
+        await keeping.schedule(name)
+
+    async def refusing(self: SqlLedger, runs: Sequence[Run]) -> set[Any]:
+        raise ValueError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlLedger, "add", refusing)
+        await keeping.at(1)
+    assert (
+        keeping.tally.last_failure
+        == "open: OpeningFailed: slots of 2 schedules could not be written: ValueError: a bug"
+    )
+    await keeping.at(1.2)
+
+    assert await keeping.fates("a") == await keeping.fates("b") == ["1: pending"]
+
+
 @pytest.mark.req("CRON-07")
 @pytest.mark.parametrize("mode", ["draining", "gone"])
 async def test_a_slot_that_no_pool_takes_fails_and_the_next_is_unaffected(world: World, mode: str) -> None:

@@ -1,11 +1,13 @@
 """One store, a clock that a test moves, and short words for what workers and callers do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
 
+from duly.application.audit import Audit
 from duly.bootstrap import Queue
+from duly.domain.audit import Law
 from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, Token
 from duly.domain.instants import Micros
 from duly.domain.jobs import COMPLETED, Ending, FinishedJob, Job, JobStatus, NewJob, Put
@@ -105,6 +107,7 @@ class World:
         self.place = place
         self.clock = SettableClock()
         self.dice: Dice = SystemDice()
+        self.is_audited = False
         self._queues: list[Queue] = []
         self._witness: asyncpg.Connection | None = None
 
@@ -149,7 +152,16 @@ class World:
 
     async def keeps_the_laws(self) -> None:
         broken = await broken_laws(self.rows)
+        if self.is_audited:
+            broken += [text async for text in self._findings()]
         assert not broken, "\n".join(broken)
+
+    async def _findings(self) -> AsyncIterator[str]:
+        """Apart from what is stuck: hands are tests' own, and may stop where they like."""
+        async for verdict in Audit(storage=self.queue.storage).verdicts():
+            for finding in verdict.findings.kept:
+                if finding.law is not Law.STUCK:
+                    yield f"{verdict.schedule.id}: {finding}"
 
     # What callers do.
 

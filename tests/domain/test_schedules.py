@@ -173,3 +173,37 @@ def test_a_run_never_goes_backwards() -> None:
     assert (RunStatus.PENDING, RunStatus.RUNNING) in allowed
     assert (RunStatus.RUNNING, RunStatus.PENDING) not in allowed
     assert all(status.may_become(status) for status in RunStatus)
+
+
+def test_what_was_opened_plans_the_next_and_remembers_the_last_run() -> None:
+    made = schedule()
+    slot, fires_at = made.next_after(1_800_000_120)
+
+    opened = made.opened(1_800_000_120, next_slot=slot, fire_at=fires_at, ran=1_800_000_060)
+
+    assert (opened.opened_through, opened.next_slot) == (1_800_000_120, 1_800_000_180)
+    assert opened.fire_at == 1_800_000_180 * SECOND
+    assert opened.last_run_at == 1_800_000_060 * SECOND
+    assert opened.ran(1_800_000_000).last_run_at == opened.last_run_at
+
+
+@pytest.mark.req("CRON-11", error=True)
+def test_a_broken_schedule_has_a_revision_that_plans_nothing_from_what_was_opened_on() -> None:
+    broken = schedule().broken(at=Instant(NOW + 500 * SECOND), reason="no such zone")
+
+    assert (broken.state, broken.revision, broken.next_slot) == (ScheduleState.BROKEN, 2, None)
+    assert broken.recorded().effective_from == 1_800_000_000
+
+
+def test_fires_to_come_are_shown_with_their_jitter_while_a_schedule_is_active() -> None:
+    jittery = schedule(policies=Policies(jitter_ms=5_000))
+
+    assert [fire.slot // SECOND for fire in jittery.upcoming(2)] == [1_800_000_060, 1_800_000_120]
+    assert jittery.upcoming(1)[0].fire_at == jittery.fire_at
+    assert jittery.changed(at=NOW, state=ScheduleState.PAUSED).upcoming(3) == []
+
+
+def test_targets_are_alike_if_what_they_ask_for_is() -> None:
+    assert Target(kind="work", params={"a": [1]}) == Target(kind="work", params={"a": [1]})
+    assert Target(kind="work", params={}) == Target(kind="work")
+    assert Target(kind="work", params={"a": 1}) != Target(kind="work", params={"a": 2})

@@ -85,11 +85,12 @@ class Batch:
             decided = plan(schedule, now=until, outages=outages, in_flight=in_flight, run_ids=self._run_ids)
             rows = [self._row_of(schedule, opening) for opening in decided.openings]
             owed = [owed_for(schedule, missed, now=self.now, pace=self._pace) for missed in decided.arrears]
-            after = schedule.advanced(
-                opened_through=decided.opened_through,
+            ran = [opening.slot for opening in decided.openings if opening.reason is None]
+            after = schedule.opened(
+                decided.opened_through,
                 next_slot=decided.next_slot,
                 fire_at=decided.fire_at,
-                last_run_at=_last_run(schedule, [opening.slot for opening in decided.openings if not opening.reason]),
+                ran=ran[-1] if ran else None,
             )
         except Exception as error:  # noqa: BLE001 - whatever it was, the others have slots to open
             return self.break_down(schedule, error)
@@ -102,7 +103,7 @@ class Batch:
         self._advanced[schedule.id] = after
         return after
 
-    def break_down(self, schedule: Schedule, error: BaseException) -> Schedule:
+    def break_down(self, schedule: Schedule, error: Exception) -> Schedule:
         broken = schedule.broken(at=self.now, reason=f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
         self._broken.append(broken)
         fact = Decision(schedule_id=schedule.id, at=self.now, fate=Fate.BROKEN, detail=broken.state_reason)
@@ -128,8 +129,8 @@ class Batch:
         self._ran(schedule, slots)
 
     def _ran(self, schedule: Schedule, slots: Sequence[int]) -> None:
-        schedule = self._advanced.get(schedule.id, schedule)
-        self._advanced[schedule.id] = replace(schedule, last_run_at=_last_run(schedule, slots))
+        before = self._advanced.get(schedule.id, schedule)
+        self._advanced[schedule.id] = before.ran(max(slots))
 
     # Rows, jobs, gaps, arrears
 
@@ -310,12 +311,6 @@ def refusal_of(pool: Pool | None, name: PoolName) -> DulyError | None:
     if pool is None:
         return UnknownPool(name)
     return PoolDraining(name) if pool.mode is PoolMode.DRAINING else None
-
-
-def _last_run(schedule: Schedule, slots: Sequence[int]) -> Instant | None:
-    """When it has run last, if it runs for these slots, too."""
-    last = Instant(max(slots, default=0) * SECOND)
-    return last if last > (schedule.last_run_at or 0) else schedule.last_run_at
 
 
 def _emptied(items: list[T]) -> list[T]:

@@ -5,6 +5,7 @@ from itertools import islice
 
 from duly.application.pace import Pace
 from duly.domain.cadence import Cadence
+from duly.domain.errors import InvalidInput
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.openings import Missed, ToCatchUp
 from duly.domain.policies import CatchUp
@@ -47,8 +48,11 @@ class Taken:
 def take(owed: Arrears, cadence: Cadence, *, now: Instant, most: int, pace: Pace) -> Taken:
     """As many as are due, `most` at most. Those that are not spread come `most` by `most`, a tick apart."""
     due = 1 + (now - owed.due_at) // owed.every if owed.every else owed.count
-    slots = list(islice(cadence.seconds_after(owed.next // SECOND - 1), min(due, most, owed.count)))
-    left = owed.count - len(slots)
+    wanted = min(due, most, owed.count)
+    slots = list(islice(cadence.seconds_after(owed.next // SECOND - 1), wanted))
+    if len(slots) < wanted or slots[-1] * SECOND > owed.last:
+        raise InvalidInput("cadence", "has fewer fires than when they were missed")
+    left = owed.count - wanted
     following = cadence.next_second(slots[-1]) if left else None
     due_at = owed.due_at + owed.every * len(slots) if owed.every else now + pace.tick
     cursor = owed.last if following is None else Instant(following * SECOND)

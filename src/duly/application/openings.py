@@ -8,6 +8,7 @@ from duly.application.catching_up import take
 from duly.application.pace import Pace
 from duly.domain.coverage import Outage, outages_between
 from duly.domain.decisions import Decision
+from duly.domain.errors import InvalidInput
 from duly.domain.instants import SECOND, Instant
 from duly.domain.openings import InFlight
 from duly.domain.runs import Arrears
@@ -31,15 +32,14 @@ async def open_schedules(tx: Transaction, due: Sequence[Schedule], drawn: Drawn,
     outages = await outages_until(tx, drawn.now, pace, since=min(schedule.fire_at or drawn.now for schedule in due))
     in_flight = await tx.ledger.in_flight([schedule.id for schedule in due])
     batch = Batch(drawn, pace)
-    more = False
+    judged: list[Schedule] = []
     for schedule in due:
         if batch.is_full:
-            more = True
             break
-        after = batch.judge(schedule, outages, in_flight.get(schedule.id) or InFlight())
-        more |= after.fire_at is not None and after.fire_at <= drawn.now
+        judged.append(batch.judge(schedule, outages, in_flight.get(schedule.id) or InFlight()))
     await batch.save(tx)
-    return Opened(decisions=batch.decisions, schedules=len(due), more=more)
+    is_due = [after.fire_at is not None and after.fire_at <= drawn.now for after in judged]
+    return Opened(decisions=batch.decisions, schedules=len(judged), more=len(judged) < len(due) or any(is_due))
 
 
 async def open_before_change(
@@ -73,8 +73,8 @@ async def catch_up(tx: Transaction, drawn: Drawn, pace: Pace) -> Opened:
     """Opens missed slots that are owed, a tick's worth, of those first that have waited longest.
 
     They belong to the revision that planned them. Whatever became of the schedule since, paused or edited, they run
-    what that revision ran, as slots do that were opened in time. Only deleting a schedule forgives what it owes; so
-    does a cadence that can no longer be read.
+    what that revision ran, as slots do that were opened in time. Deleting a schedule forgives what it owes; so does a
+    cadence that can no longer be read, or has other fires than it had.
     """
     room = pace.most_caught_up
     batch = Batch(drawn, pace)
@@ -83,7 +83,7 @@ async def catch_up(tx: Transaction, drawn: Drawn, pace: Pace) -> Opened:
         schedule, planned = await _as_planned(tx, owed)
         try:
             taken = take(owed, planned.cadence, now=drawn.now, most=room, pace=pace)
-        except Exception:  # noqa: BLE001 - as when slots are opened: it must not stand in the way of others
+        except InvalidInput:
             batch.forgive(owed)
             continue
         batch.catch_up(schedule, planned, taken)

@@ -95,7 +95,6 @@ class Schedules:
             schedule_id=schedule_id, owner=owner, cadence=cadence, target=target, policies=policies, now=drawn.now
         )
         changes = {"cadence": cadence, "target": target, "policies": policies, **_IN_STATE[ScheduleState.ACTIVE]}
-
         earlier_runs = count()
 
         async def work(tx: Transaction) -> _Changed:
@@ -108,11 +107,8 @@ class Schedules:
             schedule = await tx.schedules.lock(new.id)
             if schedule is None or schedule.owner != new.owner:
                 raise ScheduleExists(new.id) if anew else UnknownSchedule(new.id)
-            if (
-                anew
-                and schedule.state is not ScheduleState.DELETED
-                and not (is_rerun and schedule.updated_at == drawn.now)
-            ):
+            is_ours = is_rerun and schedule.updated_at == drawn.now
+            if anew and schedule.state is not ScheduleState.DELETED and not is_ours:
                 raise ScheduleExists(new.id)
             return await self._revise(tx, schedule, changes, drawn)
 
@@ -165,7 +161,6 @@ class Schedules:
         drawn = self._draw()
         if "cadence" in changes:
             require_fires(changes["cadence"], after=drawn.now // SECOND)
-
         earlier_runs = count()
 
         async def work(tx: Transaction) -> _Changed:

@@ -1,6 +1,6 @@
 """What a timekeeper does, one transaction each: open, catch up, revoke, keep alive, and look what comes next."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from duly.application.batch import Batch, Drawn, draw
@@ -29,11 +29,12 @@ class Agenda:
 
 
 class OpeningFailed(Exception):
-    """Something about these schedules cannot be written; what it was is the cause."""
+    """What was decided about these schedules could not be written; nothing was."""
 
-    def __init__(self, schedules: Sequence[ScheduleId]) -> None:
-        super().__init__(f"slots of {len(schedules)} schedules could not be opened")
-        self.schedules = schedules
+    def __init__(self, schedules: Sequence[Schedule], cause: Exception) -> None:
+        super().__init__(f"slots of {len(schedules)} schedules could not be written: {type(cause).__name__}: {cause}")
+        self.schedules = [schedule.id for schedule in schedules]
+        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +54,37 @@ class Timekeeping:
 
         return await self.storage.read(work)
 
-    async def open_due(self, *, most: int = OPEN_BATCH) -> Opened:
-        """Opens what is due of as many schedules, of those first that have waited longest."""
+    async def open_due(self) -> Opened:
+        """Opens what is due, of the schedules first that have waited longest."""
+        opened = await self._open(lambda tx, now: tx.schedules.due(now, OPEN_BATCH))
+        return opened if opened.schedules < OPEN_BATCH else replace(opened, more=True)
+
+    async def open_one(self, schedule_id: ScheduleId) -> Opened:
+        """Opens what is due of one schedule."""
+
+        async def find(tx: Transaction, now: Instant) -> Sequence[Schedule]:
+            schedule = await tx.schedules.lock(schedule_id)
+            return [schedule] if schedule is not None and (schedule.fire_at or now + 1) <= now else []
+
+        return await self._open(find)
+
+    async def _open(self, find: Callable[[Transaction, Instant], Awaitable[Sequence[Schedule]]]) -> Opened:
         drawn = self._draw()
-        taken: list[Schedule] = []
+        found: list[Schedule] = []
 
         async def work(tx: Transaction) -> Opened:
-            taken[:] = await tx.schedules.due(drawn.now, most)
-            return await open_schedules(tx, taken, drawn, self.pace)
+            found[:] = await find(tx, drawn.now)
+            return await open_schedules(tx, found, drawn, self.pace)
 
         try:
-            opened = await self.storage.transact(work)
+            return await self.storage.transact(work)
         except Unavailable:
             raise
         except Exception as error:
-            raise OpeningFailed([schedule.id for schedule in taken]) from error
-        return opened if len(taken) < most else replace(opened, more=True)
+            raise OpeningFailed(found, error) from error
 
-    async def break_down(self, schedule_id: ScheduleId, error: BaseException) -> Opened:
-        """A schedule whose slots cannot be written must not stand in the way of the others."""
+    async def break_down(self, schedule_id: ScheduleId, error: Exception) -> Opened:
+        """Takes a schedule out of the way of the others."""
         drawn = self._draw()
 
         async def work(tx: Transaction) -> Opened:
@@ -80,7 +93,7 @@ class Timekeeping:
             if schedule is not None and schedule.state is ScheduleState.ACTIVE:
                 batch.break_down(schedule, error)
                 await batch.save(tx)
-            return Opened(decisions=batch.decisions, schedules=1, more=True)
+            return Opened(decisions=batch.decisions)
 
         return await self.storage.transact(work)
 

@@ -23,3 +23,8 @@ def instant_of(moment: datetime, *, field: str) -> Instant:
 
 def moment_of(instant: Instant) -> datetime:
     return _EPOCH + timedelta(microseconds=instant)
+
+
+def written(instant: Instant) -> str:
+    """For people to read, and to give back: `2026-03-29T01:00:00Z`, with a fraction where there is one."""
+    return moment_of(instant).replace(tzinfo=None).isoformat() + "Z"

@@ -51,7 +51,10 @@ class LedgerStore(Protocol):
     async def next_arrears_at(self) -> Instant | None: ...
 
     async def keep_alive(self, now: Instant, *, outage_after: Micros) -> Span:
-        """Extends the last span of coverage to now, or begins a new one after an outage; answers it."""
+        """Extends the last span of coverage to now, or begins a new one after an outage; answers it.
+
+        A clock that was set back to where nobody was covers that from then on; what was recorded before stays.
+        """
 
     async def coverage(self, since: Instant) -> list[Span]:
         """Spans that end at or after an instant, and the one before them, in order."""

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
+from duly.ports.audit import AuditStore
 from duly.ports.clock import Clock
 from duly.ports.jobs import JobStore
 from duly.ports.ledger import LedgerStore
@@ -19,6 +20,8 @@ T = TypeVar("T")
 class Transaction(Protocol):
     """A store per noun, all in one transaction."""
 
+    @property
+    def audit(self) -> AuditStore: ...
     @property
     def jobs(self) -> JobStore: ...
     @property
@@ -38,11 +41,21 @@ class Transaction(Protocol):
 Work = Callable[[Transaction], Awaitable[T]]
 
 
-class Storage(Protocol):
+class ReadOnlyStorage(Protocol):
+    """A database to look at, and to leave as it is."""
+
     @property
     def clock(self) -> Clock:
         """The clock that every process on this store agrees with."""
 
+    async def read(self, work: Work[T]) -> T:
+        """Runs `work` on one consistent snapshot, without waiting for writers; it must not write."""
+
+    async def close(self) -> None:
+        """Finishes what was submitted, then lets go of files, sockets and threads."""
+
+
+class Storage(ReadOnlyStorage, Protocol):
     @property
     def wakeups(self) -> Wakeups: ...
 
@@ -55,9 +68,3 @@ class Storage(Protocol):
 
         `single` promises that `work` runs exactly one statement, so the store may leave out BEGIN and COMMIT.
         """
-
-    async def read(self, work: Work[T]) -> T:
-        """Runs `work` on one consistent snapshot, without waiting for writers; it must not write."""
-
-    async def close(self) -> None:
-        """Finishes what was submitted, then lets go of files, sockets and threads."""

@@ -1,6 +1,7 @@
 """One transaction's stores, shared by both databases."""
 
 from duly.storage.executor import Executor
+from duly.storage.sql.audit import SqlAudit
 from duly.storage.sql.claims import Claims, HotPath
 from duly.storage.sql.jobs import SqlJobs
 from duly.storage.sql.ledger import SqlLedger
@@ -19,6 +20,10 @@ class SqlTransaction:
     def __init__(self, executor: Executor, hot: HotPath) -> None:
         self._x = executor
         self._hot = hot
+
+    @property
+    def audit(self) -> SqlAudit:
+        return SqlAudit(self._x)
 
     @property
     def jobs(self) -> SqlJobs:

@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from duly.application.timekeeping import OPEN_BATCH, Agenda, OpeningFailed, Timekeeping
+from duly.application.openings import Opened
+from duly.application.timekeeping import Agenda, OpeningFailed, Timekeeping
 from duly.domain.errors import Unavailable
+from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.ports.storage import Storage
 from duly.ports.telemetry import Telemetry
@@ -32,15 +34,14 @@ class Timekeeper:
         self._clock = keeping.storage.clock
         self._telemetry = telemetry
         self._new_aside = aside or (lambda: _InThisLoop(keeping.storage))
-        self._batch = OPEN_BATCH
         self._rests_until: dict[str, int] = {}
         self._agree_at = 0
         self._nudge = asyncio.Event()
-        self._stopping = False
+        self._stopping = asyncio.Event()
 
     def stop(self) -> None:
         """Opens nothing new; then `run` returns."""
-        self._stopping = True
+        self._stopping.set()
         self._nudge.set()
 
     async def run(self) -> None:
@@ -64,13 +65,13 @@ class Timekeeper:
         """Beats until this ends; where no store is to be had yet, it is asked for again."""
         aside = self._new_aside()
         backoff = _Backoff()
-        while not self._stopping:
+        while not self._stopping.is_set():
             try:
                 await aside.start(self._beat)
                 break
             except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
                 self._telemetry.failed("start the heart", error)
-                await self._sleep(backoff.next())
+                await _wait_for(self._stopping, backoff.next())
                 aside = self._new_aside()
         try:
             yield
@@ -83,7 +84,7 @@ class Timekeeper:
     async def _keep_time(self) -> None:
         agenda = _EVERYTHING_NOW
         backoff = _Backoff()
-        while not self._stopping:
+        while not self._stopping.is_set():
             self._nudge.clear()
             try:
                 was_idle_at = await self._turn(agenda)
@@ -91,7 +92,7 @@ class Timekeeper:
                 agenda = await self._keeping.agenda()
             except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
                 self._telemetry.failed("keep time", error)
-                await self._sleep(backoff.next())
+                await _wait_for(self._stopping, backoff.next())
                 continue
             backoff = _Backoff()
             await self._rest(agenda, was_idle_at)
@@ -130,21 +131,37 @@ class Timekeeper:
             return False
 
     async def _open(self) -> bool:
-        """Until nothing is due. When a batch cannot be written, each schedule in turn, to find the one to blame."""
+        """Until nothing is due."""
         found, more = False, True
-        while more and not self._stopping:
+        while more and not self._stopping.is_set():
             try:
-                opened = await self._keeping.open_due(most=self._batch)
+                opened = await self._keeping.open_due()
             except OpeningFailed as failed:
-                if self._batch > 1:
-                    self._telemetry.failed("open", failed)
-                    self._batch = 1
-                    continue
-                opened = await self._keeping.break_down(failed.schedules[0], failed.__cause__ or failed)
-            self._telemetry.decided(opened.decisions, due=opened.schedules)
+                await self._open_each(failed)
+                continue
+            self._tell(opened)
             found, more = found or opened.schedules > 0, opened.more
-        self._batch = OPEN_BATCH
         return found
+
+    async def _open_each(self, batch: OpeningFailed) -> None:
+        """One by one, to find whose slots cannot be written. If nobody's can, it is nobody's fault."""
+        self._telemetry.failed("open", batch)
+        written = False
+        failed: dict[ScheduleId, Exception] = {}
+        for schedule_id in batch.schedules:
+            try:
+                opened = await self._keeping.open_one(schedule_id)
+                self._tell(opened)
+                written |= opened.schedules > 0
+            except OpeningFailed as alone:
+                failed[schedule_id] = alone.cause
+        if failed and not written:
+            raise batch
+        for schedule_id, cause in failed.items():
+            self._tell(await self._keeping.break_down(schedule_id, cause))
+
+    def _tell(self, opened: Opened) -> None:
+        self._telemetry.decided(opened.decisions, due=opened.schedules)
 
     async def _catch_up(self) -> bool:
         """Once in a tick."""
@@ -154,14 +171,13 @@ class Timekeeper:
         return caught_up.schedules > 0
 
     async def _revoke(self) -> bool:
-        revoked = await self._keeping.revoke_due()
-        return revoked > 0
+        return await self._keeping.revoke_due() > 0
 
     async def _rest(self, agenda: Agenda, was_idle_at: Instant | None) -> None:
         """Until something is due or has changed. The clock, which may be set, is read again with every tick."""
         due_at = self._due_at(agenda)
         if was_idle_at is not None and due_at is not None and due_at <= was_idle_at:
-            await self._sleep(_LOOK_AGAIN)
+            await _wait_for(self._stopping, _LOOK_AGAIN)
             return
         ask_at = self._clock.lease_now() + BEAT
         while not self._nudge.is_set():
@@ -170,7 +186,7 @@ class Timekeeper:
                 wait = min(wait, due_at - self._clock.now())
             if wait <= 0:
                 return
-            await self._sleep(Micros(wait))
+            await _wait_for(self._nudge, Micros(wait))
 
     def _due_at(self, agenda: Agenda) -> int | None:
         """The earliest instant of the agenda, of chores that rest not before they have rested."""
@@ -180,11 +196,6 @@ class Timekeeper:
             (max(at, self._rests_until.get(chore, 0) + ahead) for chore, at in chores.items() if at is not None),
             default=None,
         )
-
-    async def _sleep(self, duration: Micros) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(duration / SECOND):
-                await self._nudge.wait()
 
 
 class _Backoff:
@@ -210,3 +221,9 @@ class _InThisLoop:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+
+async def _wait_for(event: asyncio.Event, at_most: Micros) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(at_most / SECOND):
+            await event.wait()

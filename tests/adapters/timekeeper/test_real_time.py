@@ -16,6 +16,8 @@ from duly.domain.policies import Overlap, Policies
 from duly.domain.pools import Pool
 from duly.domain.schedules import Target
 from duly.domain.sessions import ClaimedJob
+from duly.timekeeper.timekeeper import Timekeeper
+from duly.worker.worker import Worker
 
 WIDE = PoolName("wide")
 
@@ -47,7 +49,7 @@ def test_schedules_of_every_second_run_each_second_once(settings: Settings) -> N
         async def enter(job: ClaimedJob) -> None:
             entered.append(job.key)
 
-        keepers = [queue.timekeeper(), queue.timekeeper()]
+        keepers: list[Timekeeper | Worker] = [queue.timekeeper(), queue.timekeeper()]
         worker = queue.worker(handlers={"work": enter}, pools={WIDE: 10}, name="worker")
         working = [asyncio.create_task(each.run()) for each in (*keepers, worker)]
         names = [f"s{n}" for n in range(5)]

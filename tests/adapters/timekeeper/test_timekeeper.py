@@ -13,11 +13,12 @@ from duly import Unavailable, every, once
 from duly.application.tally import Tally
 from duly.application.timekeeping import Agenda, Timekeeping
 from duly.bootstrap import Queue, Settings
-from duly.domain.ids import ScheduleId
+from duly.domain.ids import PoolName, ScheduleId, Token
 from duly.domain.instants import SECOND, Instant, moment_of
 from duly.domain.policies import Policies
 from duly.domain.runs import Gap, Run
 from duly.domain.schedules import Target
+from duly.domain.sessions import Wanted
 from duly.ports.clock import Clock
 from duly.ports.storage import Storage, Work
 from duly.ports.wakeups import Wakeups
@@ -137,7 +138,7 @@ def test_slots_open_at_their_instant_and_nothing_is_polled_in_between() -> None:
         assert len(runs) == 60
         assert max(map(late, runs)) <= 0.001
         # Once with each beat, once after each slot: an idle second asks nothing.
-        assert machine.storage.asked["open_due"] <= 60 + 1
+        assert machine.storage.asked["_open"] <= 60 + 1
         assert machine.storage.asked["agenda"] <= 3_600 / 5 + 60 + 10
 
     keeping(scenario)
@@ -195,7 +196,7 @@ def test_what_is_in_another_timekeepers_hands_is_asked_for_again_without_hurry(
         monkeypatch.setattr(Timekeeping, "agenda", stuck)
         await machine.until(10)
 
-        assert 100 <= machine.storage.asked["open_due"] <= 210
+        assert 100 <= machine.storage.asked["_open"] <= 210
 
     keeping(scenario)
 
@@ -229,7 +230,7 @@ def test_a_database_that_is_away_for_a_while_is_waited_for(seconds: int, missed:
 def test_slow_openings_do_not_look_like_an_outage() -> None:
     async def scenario(machine: Machine) -> None:
         async def slow(work: str) -> None:
-            if work == "open_due":
+            if work == "_open":
                 await asyncio.sleep(130)
 
         await machine.schedule(overlap="allow")
@@ -302,9 +303,6 @@ def test_a_run_that_was_asked_to_stop_is_revoked_in_time() -> None:
         await machine.schedule(overlap="replace")
         session = await machine.queue.sessions.open(name="hand", lease=3600 * SECOND)  # type: ignore[arg-type]
         await machine.until(61)
-        from duly.domain.ids import PoolName, Token
-        from duly.domain.sessions import Wanted
-
         await machine.queue.sessions.exchange(session.id, token=Token(1), wanted={PoolName("default"): Wanted(1)})
         await machine.until(120 + 29)
         assert [str(run.status) for run in await machine.runs()] == ["running", "pending"]
@@ -342,6 +340,9 @@ def test_a_heart_that_finds_no_store_is_started_again() -> None:
     async def scenario(machine: Machine) -> None:
         other = Timekeeper(machine.queue.timekeeping, telemetry=Tally(), aside=Nowhere)
         working = asyncio.create_task(other.run())
+        await asyncio.sleep(0.1)
+        await machine.schedule()  # a hint must not make it hurry
+        assert Nowhere.tries == 1
         await asyncio.sleep(5)
         other.stop()
         await working

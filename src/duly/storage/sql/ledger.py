@@ -103,9 +103,10 @@ class SqlLedger:
         rows = await self._x.fetch("last_span")
         last = Span(*rows[0]) if rows else None
         span, is_new = extended(last, now, outage_after=outage_after)
-        if last is not None and not is_new and last.start != span.start:
-            await self._x.fetch("forget_span", started_at=last.start)
-        await self._x.fetch("save_span", started_at=span.start, alive_at=span.end)
+        if last is None or is_new or span.start == last.start:
+            await self._x.fetch("save_span", started_at=span.start, alive_at=span.end)
+        else:
+            await self._x.fetch("fill_silence", now=now)
         return span
 
     async def coverage(self, since: Instant) -> list[Span]:

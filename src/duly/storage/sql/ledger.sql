@@ -59,9 +59,12 @@ SELECT started_at, alive_at FROM coverage ORDER BY started_at DESC LIMIT 1
 INSERT INTO coverage (started_at, alive_at) VALUES (:started_at, :alive_at)
 ON CONFLICT (started_at) DO UPDATE SET alive_at = excluded.alive_at
 
--- name: forget_span
--- One that begins earlier than it was known to takes its place.
-DELETE FROM coverage WHERE started_at = :started_at
+-- name: fill_silence
+-- The clock was set back to where nobody had been: from there to the next span it is a span of its own, so that what was
+-- an outage until then can still be told from the rows.
+INSERT INTO coverage (started_at, alive_at)
+SELECT CAST(:now AS bigint), (SELECT min(started_at) FROM coverage WHERE started_at > :now)
+WHERE NOT EXISTS (SELECT 1 FROM coverage WHERE started_at <= :now AND alive_at >= :now)
 
 -- name: spans_since
 SELECT started_at, alive_at FROM coverage

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import apsw
 
 from duly.ports.clock import Clock
-from duly.storage.migrations import Applied, Migration, SchemaMismatch, pending_migrations
+from duly.storage.migrations import Applied, Migration, SchemaMismatch, SchemaTooOld, pending_migrations
 from duly.storage.sqlite.faults import translated
 
 _TABLE = """
@@ -38,6 +38,15 @@ def migrate(connection: apsw.Connection, known: Sequence[Migration], *, path: st
                 connection.execute("ROLLBACK")
     except apsw.Error as error:
         raise translated(error, path) from error
+
+
+def refuse_other_schema(connection: apsw.Connection, known: Sequence[Migration], *, path: str) -> None:
+    try:
+        pending = pending_migrations(known, _applied(connection))
+    except apsw.Error as error:
+        raise translated(error, path) from error
+    if pending:
+        raise SchemaTooOld(found=pending[0].version - 1, needed=len(known))
 
 
 def _refuse_foreign_tables(connection: apsw.Connection, path: str) -> None:

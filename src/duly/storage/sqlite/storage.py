@@ -18,7 +18,7 @@ from duly.system.clock import SystemClock
 _HOT_PATH = SqliteHotPath()
 
 
-def _begin(executor: Executor) -> SqlTransaction:
+def begin(executor: Executor) -> SqlTransaction:
     return SqlTransaction(executor, _HOT_PATH)
 
 
@@ -40,6 +40,6 @@ class SqliteStorage(SqliteDatabase[SqlTransaction]):
             clock=clock or SystemClock(),
             statements=load_statements("sqlite"),
             migrations=load_migrations(files("duly.storage.sqlite").joinpath("migrations")),
-            begin=_begin,
+            begin=begin,
             inline=inline,
         )

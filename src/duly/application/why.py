@@ -1,0 +1,78 @@
+"""Answers why from recorded facts alone: reads, and writes nothing."""
+
+from dataclasses import dataclass
+
+from duly.application.audit import EVER
+from duly.domain.audit import Timekeeping
+from duly.domain.coverage import OUTAGE_AFTER
+from duly.domain.explanations import Explanation, ScheduleFacts, SlotFacts, explain_schedule, explain_slot
+from duly.domain.ids import ScheduleId
+from duly.domain.instants import SECOND, Instant, Micros
+from duly.domain.runs import Arrears, RunKind
+from duly.domain.schedules import Schedule, UnknownSchedule
+from duly.ports.storage import ReadOnlyStorage, Transaction
+
+NEWEST_RUNS = 5
+MOST_BY_HAND = 20
+_END_OF_TIME = Instant(2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    storage: ReadOnlyStorage
+    outage_after: Micros = OUTAGE_AFTER
+
+    async def schedule(self, schedule_id: ScheduleId) -> Explanation:
+        now = self.storage.clock.now()
+
+        async def work(tx: Transaction) -> ScheduleFacts:
+            return ScheduleFacts(
+                schedule=await _found(tx, schedule_id),
+                now=now,
+                timekeeping=await self._timekeeping(tx, now, since=now),
+                runs=await tx.ledger.of_schedule(schedule_id, before=None, most=NEWEST_RUNS),
+                gap=await tx.audit.last_gap(schedule_id, through=_END_OF_TIME),
+                owed=await tx.ledger.arrears(schedule_id),
+            )
+
+        return explain_schedule(await self.storage.read(work))
+
+    async def slot(self, schedule_id: ScheduleId, slot: int) -> Explanation:
+        """`slot` is a UTC second."""
+        now = self.storage.clock.now()
+        at = Instant(slot * SECOND)
+
+        async def work(tx: Transaction) -> SlotFacts:
+            schedule = await _found(tx, schedule_id)
+            run = await tx.ledger.slot(schedule_id, at)
+            gap = await tx.audit.last_gap(schedule_id, through=at)
+            same = await tx.ledger.of_schedule(schedule_id, before=Instant(at + SECOND), since=at, most=MOST_BY_HAND)
+            return SlotFacts(
+                schedule=schedule,
+                revisions=await tx.schedules.revisions(schedule_id),
+                slot=slot,
+                now=now,
+                timekeeping=await self._timekeeping(tx, now, since=EVER),
+                run=run,
+                jobs=[] if run is None or run.job_id is None else await tx.audit.attempts(run.job_id),
+                gap=gap if gap is not None and gap.last >= at else None,
+                owed=next((owed for owed in await tx.ledger.arrears(schedule_id) if _owes(owed, at)), None),
+                by_hand=[each for each in same if each.kind is not RunKind.SLOT],
+            )
+
+        return explain_slot(await self.storage.read(work))
+
+    async def _timekeeping(self, tx: Transaction, now: Instant, *, since: Instant) -> Timekeeping:
+        spans = await tx.ledger.coverage(since)
+        return Timekeeping.from_spans(spans, now=now, outage_after=self.outage_after)
+
+
+async def _found(tx: Transaction, schedule_id: ScheduleId) -> Schedule:
+    schedule = await tx.schedules.get(schedule_id)
+    if schedule is None:
+        raise UnknownSchedule(schedule_id)
+    return schedule
+
+
+def _owes(owed: Arrears, at: Instant) -> bool:
+    return owed.next <= at <= owed.last

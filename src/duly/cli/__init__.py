@@ -1,0 +1,1 @@
+"""What the `duly` command prints: for people, or as JSON for programs."""
