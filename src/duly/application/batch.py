@@ -85,11 +85,12 @@ class Batch:
             decided = plan(schedule, now=until, outages=outages, in_flight=in_flight, run_ids=self._run_ids)
             rows = [self._row_of(schedule, opening) for opening in decided.openings]
             owed = [owed_for(schedule, missed, now=self.now, pace=self._pace) for missed in decided.arrears]
-            after = schedule.advanced(
-                opened_through=decided.opened_through,
+            ran = [opening.slot for opening in decided.openings if opening.reason is None]
+            after = schedule.opened(
+                decided.opened_through,
                 next_slot=decided.next_slot,
                 fire_at=decided.fire_at,
-                last_run_at=_last_run(schedule, decided.openings),
+                ran=ran[-1] if ran else None,
             )
         except Exception as error:  # noqa: BLE001 - whatever it was, the others have slots to open
             return self.break_down(schedule, error)
@@ -310,12 +311,6 @@ def refusal_of(pool: Pool | None, name: PoolName) -> DulyError | None:
     if pool is None:
         return UnknownPool(name)
     return PoolDraining(name) if pool.mode is PoolMode.DRAINING else None
-
-
-def _last_run(schedule: Schedule, openings: Sequence[Opening]) -> Instant | None:
-    """When it has run last, these included."""
-    last = max((opening.slot for opening in openings if opening.reason is None), default=0) * SECOND
-    return Instant(last) if last > (schedule.last_run_at or 0) else schedule.last_run_at
 
 
 def _emptied(items: list[T]) -> list[T]:

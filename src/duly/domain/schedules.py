@@ -122,10 +122,13 @@ class Schedule:
         slot = self.cadence.next_second(second)
         return slot, None if slot is None else self.fires_at(slot)
 
-    def advanced(
-        self, *, opened_through: int, next_slot: int | None, fire_at: Instant | None, last_run_at: Instant | None
+    def opened(
+        self, through: int, *, next_slot: int | None, fire_at: Instant | None, ran: int | None = None
     ) -> "Schedule":
-        """After slots were opened. Written out: this is done for every slot, and `replace` takes twice as long."""
+        """With every slot through that one opened, and a run for `ran`.
+
+        Written out: this is done for every slot, and `replace` takes twice as long.
+        """
         return Schedule(
             id=self.id,
             owner=self.owner,
@@ -135,17 +138,20 @@ class Schedule:
             state=self.state,
             state_reason=self.state_reason,
             revision=self.revision,
-            opened_through=opened_through,
+            opened_through=through,
             next_slot=next_slot,
             fire_at=fire_at,
-            last_run_at=last_run_at,
+            last_run_at=self.last_run_at if ran is None else self._last_run_with(ran),
             created_at=self.created_at,
             updated_at=self.updated_at,
         )
 
     def ran(self, slot: int) -> "Schedule":
         """With a run for a slot, which need not be the last one."""
-        return replace(self, last_run_at=Instant(max(self.last_run_at or 0, slot * SECOND)))
+        return replace(self, last_run_at=self._last_run_with(slot))
+
+    def _last_run_with(self, slot: int) -> Instant:
+        return Instant(max(self.last_run_at or 0, slot * SECOND))
 
     def fires_at(self, slot: int) -> Instant:
         return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.created_at)
@@ -220,14 +226,6 @@ def slot_key(schedule_id: ScheduleId, slot: int) -> str:
 def _iso(slot: int) -> str:
     """Kept, because what is due at once is mostly due in the same second."""
     return f"{datetime.fromtimestamp(slot, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def slot_of_key(key: str) -> datetime | None:
-    """The slot that a run's key ends with, whatever stands before it; None if it ends with none."""
-    try:
-        return datetime.strptime(key[-20:], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        return None
 
 
 class UnknownSchedule(NotFound):
