@@ -66,10 +66,10 @@ class Workers:
         self.journal = JournalReader(self._path)
         self.killed: dict[int, float] = {}
 
-    def start(self, pools: Mapping[PoolName, int]) -> int:
+    def start(self, pools: Mapping[PoolName, int], *options: str) -> int:
         command = [sys.executable, "-m", "tests.acceptance.worker_process", "--journal", str(self._path)]
         command += [f"--pool={name}={executors}" for name, executors in pools.items()]
-        command += ["--fsync"] if self._fsync else []
+        command += ["--fsync", *options] if self._fsync else options
         with (self._folder / f"stderr-{len(self._started)}").open("wb") as stderr:
             process = subprocess.Popen(command, env=self._environment, cwd=_ROOT, stdin=subprocess.PIPE, stderr=stderr)
         self._started.append(process)
