@@ -19,7 +19,7 @@ from duly.application.tickets import Tickets
 from duly.application.timekeeping import Timekeeping
 from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
-from duly.domain.instants import moment_of
+from duly.domain.instants import Micros, moment_of
 from duly.ports.dice import Dice
 from duly.ports.storage import ReadOnlyStorage, Storage
 from duly.ports.telemetry import Telemetry
@@ -30,7 +30,7 @@ from duly.system.dice import SystemDice
 from duly.timekeeper.timekeeper import Timekeeper
 from duly.worker.handlers import Handler
 from duly.worker.pulse import OwnThread, ThreadPulse
-from duly.worker.worker import Worker
+from duly.worker.worker import GRACE, Worker
 
 T = TypeVar("T")
 
@@ -82,6 +82,7 @@ class Queue:
         pools: Mapping[PoolName, int],
         name: str,
         prefetch: Mapping[PoolName, int] | None = None,
+        grace: Micros = GRACE,
     ) -> Worker:
         """A worker whose heart beats in a thread with a connection of its own; memory has only one."""
         return Worker(
@@ -92,6 +93,7 @@ class Queue:
             prefetch=prefetch,
             name=name,
             lease=self.settings.lease,
+            grace=grace,
             pulse=None if self._is_in_memory else self._pulse,
         )
 

@@ -93,8 +93,8 @@ class Workers:
         self.journal = JournalReader(self._path)
         self.killed: dict[int, float] = {}
 
-    def start(self, pools: Mapping[PoolName, int]) -> int:
-        return self._start("tests.acceptance.worker_process", pools)
+    def start(self, pools: Mapping[PoolName, int], *options: str) -> int:
+        return self._start("tests.acceptance.worker_process", pools, *options)
 
     def start_keeper(
         self, pools: Mapping[PoolName, int], *, crash_at: CrashPoint | None = None, beat_ms: int | None = None

@@ -12,8 +12,11 @@ from pathlib import Path
 
 from duly.bootstrap import Queue
 from duly.domain.ids import PoolName
+from duly.domain.instants import Micros
 from duly.domain.sessions import ClaimedJob
 from duly.settings import settings_from
+from duly.worker.worker import GRACE
+from tests.acceptance.bad_handlers import HANDLERS
 from tests.acceptance.journal import Journal
 
 
@@ -21,12 +24,15 @@ def session_name(pid: int) -> str:
     return f"acceptance {pid}"
 
 
-async def run(journal: Journal, pools: dict[PoolName, int]) -> None:
+async def run(journal: Journal, pools: dict[PoolName, int], grace: Micros) -> None:
     asked_to_stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked_to_stop.set)
     queue = await Queue.open(settings_from(os.environ))
     worker = queue.worker(
-        handlers={"work": lambda job: handle(journal, job)}, pools=pools, name=session_name(os.getpid())
+        handlers={"work": lambda job: handle(journal, job), **HANDLERS},
+        pools=pools,
+        name=session_name(os.getpid()),
+        grace=grace,
     )
 
     async def stop() -> None:
@@ -105,8 +111,9 @@ def main() -> None:
     parser.add_argument("--journal", type=Path, required=True)
     parser.add_argument("--fsync", action="store_true")
     parser.add_argument("--pool", action="append", default=[], help="name=executors")
+    parser.add_argument("--grace-ms", type=int, default=GRACE // 1000)
     given = parser.parse_args()
-    asyncio.run(run(Journal(given.journal, fsync=given.fsync), pools_of(given.pool)))
+    asyncio.run(run(Journal(given.journal, fsync=given.fsync), pools_of(given.pool), Micros(given.grace_ms * 1000)))
 
 
 if __name__ == "__main__":

@@ -228,6 +228,14 @@ def _iso(slot: int) -> str:
     return f"{datetime.fromtimestamp(slot, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def slot_of_key(key: str) -> datetime | None:
+    """The slot that a run's key ends with, whatever stands before it; None if it ends with none."""
+    try:
+        return datetime.strptime(key[-20:], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
 class UnknownSchedule(NotFound):
     code = "unknown_schedule"
 

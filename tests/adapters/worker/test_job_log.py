@@ -10,33 +10,7 @@ from duly.domain.ids import JobId
 from duly.domain.instants import Instant
 from duly.domain.logs import LONGEST_LINE_BYTES, MOST_BYTES_PER_JOB, Artifact, LogLevel, LogLine, Progress
 from duly.worker.job_log import ROW_BYTES, JobLog, Lines
-
-
-class Page:
-    """A book of one job, under a clock that ticks with every look."""
-
-    def __init__(self) -> None:
-        self.lines: list[LogLine] = []
-        self.progress: list[Progress] = []
-        self.artifacts: list[Artifact] = []
-        self._now = 0
-
-    def now(self) -> Instant:
-        self._now += 1
-        return Instant(self._now)
-
-    def add_line(self, line: LogLine) -> None:
-        self.lines.append(line)
-
-    def add_progress(self, progress: Progress) -> None:
-        self.progress.append(progress)
-
-    def add_artifact(self, artifact: Artifact) -> None:
-        self.artifacts.append(artifact)
-
-    @property
-    def texts(self) -> list[str]:
-        return [line.text for line in self.lines]
+from tests.adapters.worker.page import Page
 
 
 def _logged(*blocks: bytes) -> Page:
