@@ -64,6 +64,7 @@ class Schedule:
     revision: int = 1
     gaps: dict[int, str] = field(default_factory=dict)
     debts: list[Debt] = field(default_factory=list)
+    revisions: list[tuple[int, str]] = field(default_factory=list)
 
 
 class Model:
@@ -83,6 +84,9 @@ class Model:
 
     def states(self) -> dict[str, tuple[str, int, int]]:
         return {name: (one.state, one.revision, one.through) for name, one in self.schedules.items()}
+
+    def revisions(self) -> dict[str, list[tuple[int, str]]]:
+        return {name: one.revisions for name, one in self.schedules.items()}
 
     def owed(self, name: str) -> list[int]:
         return [slot for debt in self.schedules[name].debts for slot in debt.slots]
@@ -142,7 +146,8 @@ class Model:
         self._require_fires(plan)
         schedule = self.schedules.get(name)
         if schedule is None:
-            self.schedules[name] = Schedule(name, plan, self.now // SECOND)
+            began = self.now // SECOND
+            self.schedules[name] = Schedule(name, plan, began, revisions=[(began, "active")])
             self._note_silence()
             return
         if schedule.state != "deleted":
@@ -166,6 +171,7 @@ class Model:
             schedule.through = max(schedule.through, self.now // SECOND)
             schedule.revision += 1
             schedule.plan, schedule.state = plan, state
+            schedule.revisions.append((schedule.through, state))
             if state == "deleted":
                 schedule.gaps |= dict.fromkeys(self.owed(schedule.name), "outage")
                 schedule.debts.clear()

@@ -129,14 +129,23 @@ class Player:
         found = await self.world.rows(
             "SELECT schedule_id, scheduled_for, own_key, status, reason, revision FROM schedule_runs"
         )
-        return {
-            (name, slot // SECOND, key): (status, reason, revision)
-            for name, slot, key, status, reason, revision in found
-        }
+        rows = {(name, slot // SECOND, own_key): tuple(rest) for name, slot, own_key, *rest in found}
+        assert len(rows) == len(found), "a slot or a key has two rows"
+        return rows
 
     async def states(self) -> dict[str, tuple[str, int, int]]:
         found = await self.world.rows("SELECT id, state, revision, opened_through FROM schedules")
         return {name: (state, revision, through // SECOND) for name, state, revision, through in found}
+
+    async def revisions(self) -> dict[str, list[tuple[int, str]]]:
+        """From when each was in force, and in which state, first to last."""
+        found = await self.world.rows(
+            "SELECT schedule_id, effective_from, state FROM schedule_revisions ORDER BY schedule_id, number"
+        )
+        revisions: dict[str, list[tuple[int, str]]] = {}
+        for name, effective_from, state in found:
+            revisions.setdefault(name, []).append((effective_from // SECOND, state))
+        return revisions
 
     async def next_slots(self) -> dict[str, int | None]:
         found = await self.world.rows("SELECT id, next_run_at FROM schedules")

@@ -72,10 +72,11 @@ class SchedulesAgainstModel(RuleBasedStateMachine):
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(work)
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(plan=PLANS)
+    def begin(self, plan: Plan) -> None:
         self.run(self.player.begin(START * SECOND))
         self.began = True
+        self.create("a", plan)
 
     def teardown(self) -> None:
         if self.began:
@@ -187,6 +188,7 @@ class SchedulesAgainstModel(RuleBasedStateMachine):
         player, model = self.player, self.model
         assert await player.spans() == model.spans
         assert await player.states() == model.states()
+        assert await player.revisions() == model.revisions()
         assert await player.rows() == model.rows()
         assert await player.next_slots() == {name: model.next_slot(name) for name in model.schedules}
         self._agree_about_gaps(await player.gaps())
