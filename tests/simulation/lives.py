@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from duly.domain.policies import Policies
-from tests.simulation.seasons import Timetable
+from tests.seasons import Timetable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,11 +15,11 @@ from duly.domain.instants import SECOND
 from duly.domain.policies import CatchUp, Overlap, Policies
 from duly.domain.retries import RetryPolicy
 from duly.domain.schedules import Target
+from tests.seasons import Season, Timetable, draw_timetable
 from tests.simulation.laws import require
 from tests.simulation.lives import Life, Wish
 from tests.simulation.record import Extra, Record
 from tests.simulation.rhythm import Rhythm
-from tests.simulation.seasons import Season, Timetable, draw_timetable
 
 OWNER = "ann"
 NAMES = tuple(f"schedule {letter}" for letter in "abcdef")

@@ -28,6 +28,7 @@ from duly.timekeeper.timekeeper import Timekeeper
 from duly.worker.handlers import DoNotRetry
 from duly.worker.worker import Worker
 from tests.contracts.laws import LAWS
+from tests.seasons import NIGHTS, SCALES, Season
 from tests.simulation.ends import check_runs
 from tests.simulation.faults import FaultyStorage, Process, Weather
 from tests.simulation.laws import Entry, Journal, LawBroken, check_in_the_end, require
@@ -35,7 +36,6 @@ from tests.simulation.machine import Machine, Mutate
 from tests.simulation.owner import POOLS, Owner
 from tests.simulation.record import Record
 from tests.simulation.rhythm import Rhythm
-from tests.simulation.seasons import NIGHTS, SCALES, Season
 from tests.simulation.watchman import Watchman
 from tests.simulation.witness import WatchedStorage
 
@@ -154,6 +154,7 @@ class ScheduleWorld(Machine):
         process = Process(name)
         self.living[name] = Living(process)
         process.spawn(self._observed(name, self._starts[name](process)))
+        self._glimpse(name)
 
     async def _observed(self, name: str, body: Body) -> None:
         try:
@@ -294,6 +295,7 @@ class ScheduleWorld(Machine):
             case 2 if someone:
                 self.note(f"{someone} is suspended for {lasting}")
                 self.living[someone].process.suspend()
+                self._glimpse(someone)
                 self._suspended_until = self._elapsed() + lasting
             case 3:
                 error = self.random.choice(CLOCK_ERRORS)
@@ -321,6 +323,12 @@ class ScheduleWorld(Machine):
             self.journal.kills += 1
             living.process.kill()
             living.back_at = self._elapsed() + lasting
+            self._glimpse(name)
+
+    def _glimpse(self, name: str) -> None:
+        """It was there for a moment at least, perhaps for no longer: it may have read the clock, and may yet say so."""
+        if name in KEEPERS:
+            self.watchman.touch(self.clock.now())
 
     def _heal(self) -> None:
         super()._heal()
