@@ -12,7 +12,6 @@ import secrets
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -74,13 +73,13 @@ class Supervisor:
         self._workers.start_keeper(EXECUTORS)
 
     def _points(self) -> Iterator[CrashPoint]:
-        """Those of the steps first, then whichever was met and not yet died at; in the end any, at a later time."""
+        """Those of the steps first, then in turns whichever was met and not yet died at, and any at a later time."""
         yield from (CrashPoint(statement, moment) for statement in STEPS for moment in MOMENTS)
-        for later in count():
+        while True:
             points = [CrashPoint(statement, moment) for statement in self._workers.statements for moment in MOMENTS]
             self._dice.shuffle(points)
-            left = [point for point in points if point not in self.died_at]
-            yield from left if later < 2 and left else (p._replace(nth=self._dice.randint(2, 4)) for p in points)
+            yield from (point for point in points if point not in self.died_at)
+            yield from (point._replace(nth=self._dice.randint(2, 4)) for point in points[:10])
 
     @property
     def points(self) -> str:
