@@ -67,9 +67,7 @@ class DulyPlain(DulyQueue):
 
     def fill(self, place: str, jobs: int) -> Pace:
         alike = NewJob(kind="noop", pool=self.pool)
-        return with_queue(
-            place, lambda q: fill_async(lambda ns: q.jobs.put_alike(alike, [{"n": n} for n in ns]), jobs)
-        )
+        return with_queue(place, lambda q: fill_async(lambda ns: q.jobs.put_alike(alike, [{"n": n} for n in ns]), jobs))
 
 
 class DulyByDefault(DulyQueue):
