@@ -14,7 +14,7 @@ from bench.contender import Duty, Scheduler
 
 
 class ApschedulerSchedules(Scheduler):
-    """Writes a job's next time after it has handed the job to a thread: a process that dies in between runs it twice."""
+    """Writes a job's next time after handing the job to a thread: a process that dies in between runs it twice."""
 
     packages = ("apscheduler", "sqlalchemy", "psycopg")
     settings = (

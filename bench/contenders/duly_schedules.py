@@ -49,7 +49,7 @@ class DulyTimekeeper(DulySchedules):
 
     settings = "daily cron, default policies, a lane and a key per job, a ledger row per slot; a timekeeper, no worker"
 
-    def keep(self, place: str, duty: Duty) -> None:
+    def keep(self, place: str, _: Duty) -> None:
         with_queue(place, lambda queue: queue.timekeeper().run())
 
 

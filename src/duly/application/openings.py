@@ -12,7 +12,7 @@ from duly.domain.errors import InvalidInput
 from duly.domain.instants import SECOND, Instant
 from duly.domain.openings import InFlight
 from duly.domain.runs import Arrears
-from duly.domain.schedules import Schedule, UnknownSchedule
+from duly.domain.schedules import Schedule, Standing, UnknownSchedule
 from duly.ports.storage import Transaction
 
 
@@ -32,7 +32,7 @@ async def open_schedules(tx: Transaction, due: Sequence[Schedule], drawn: Drawn,
     outages = await outages_until(tx, drawn.now, pace, since=min(schedule.fire_at or drawn.now for schedule in due))
     in_flight = await tx.ledger.in_flight([schedule.id for schedule in due])
     batch = Batch(drawn, pace)
-    judged: list[Schedule] = []
+    judged: list[Standing] = []
     for schedule in due:
         if batch.is_full:
             break
@@ -55,8 +55,10 @@ async def open_before_change(
         if min(schedule.next_slot * SECOND, schedule.fire_at) > drawn.now:
             break
         in_flight = (await tx.ledger.in_flight([schedule.id])).get(schedule.id) or InFlight()
-        schedule = batch.judge(schedule, outages, in_flight, until=max(drawn.now, schedule.fire_at))
+        batch.judge(schedule, outages, in_flight, until=max(drawn.now, schedule.fire_at))
         await batch.save(tx)
+        # As it is now: moved on, or broken.
+        schedule = await tx.schedules.lock(schedule.id) or schedule
     return schedule, batch.decisions
 
 

@@ -18,7 +18,9 @@ A slot is missed if it fires inside an outage; it is late if it fires before now
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple
 
 from duly.domain.coverage import Outage
 from duly.domain.ids import RunId
@@ -41,8 +43,7 @@ class InFlight:
         return bool(self.running or self.waiting)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(NamedTuple):
     """A slot's row: a run to put, or the reason why there is none."""
 
     run_id: RunId
@@ -124,7 +125,7 @@ class _Silences:
     """The outages, to be asked about ever later instants; they may overlap."""
 
     def __init__(self, outages: Sequence[Outage]) -> None:
-        self._ahead = deque(sorted(outages, key=lambda outage: outage.start))
+        self._ahead = deque(sorted(outages, key=attrgetter("start")) if outages else ())
 
     def around(self, instant: Instant) -> Outage | None:
         while self._ahead and self._ahead[0].end <= instant:
@@ -202,7 +203,7 @@ class _Deciding:
             return
         planned = {opening.run_id for opening in self.plan.openings}
         self.plan.openings = [
-            replace(opening, reason=Reason.REPLACED, detail="a later slot took its place")
+            opening._replace(reason=Reason.REPLACED, detail="a later slot took its place")
             if opening.run_id in self._in_flight.waiting
             else opening
             for opening in self.plan.openings

@@ -1,19 +1,19 @@
 """A schedule: what should run, when, under which policies. Every change is a revision; none is ever rewritten."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 from duly.domain.cadence import TZ_VERSION, Cadence
 from duly.domain.errors import Conflict, InvalidInput, NotFound
 from duly.domain.ids import Owner, PoolName, ScheduleId
 from duly.domain.instants import SECOND, Instant
 from duly.domain.jitter import fire_at
-from duly.domain.payloads import EMPTY, Payload, payload_of, value_of
+from duly.domain.payloads import EMPTY, Payload, payload_of
 from duly.domain.policies import Policies
 from duly.domain.pools import DEFAULT_POOL
 from duly.domain.retries import DAY_MS, NO_RETRY, RetryPolicy
@@ -32,17 +32,17 @@ class ScheduleState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The job that each run of a schedule puts."""
+    """The job that each run of a schedule puts, with `params` as its payload."""
 
     kind: str
-    params: Mapping[str, Any] | None = field(default=None, compare=False)
+    params: InitVar[Mapping[str, Any] | None] = None
     pool: PoolName = DEFAULT_POOL
     priority: int = 0
     retry: RetryPolicy = NO_RETRY
     timeout_ms: int | None = None
-    payload: Payload = field(default=EMPTY, init=False)
+    payload: Payload = EMPTY
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, params: Mapping[str, Any] | None) -> None:
         name_of(self.kind, field="kind")
         name_of(self.pool, field="pool")
         whole_number_of(self.priority, field="priority", least=-32_767, most=32_767)
@@ -50,23 +50,8 @@ class Target:
             whole_number_of(self.timeout_ms, field="timeout_ms", least=1, most=30 * DAY_MS)
         if not isinstance(self.retry, RetryPolicy):
             raise InvalidInput("retry", f"is a {type(self.retry).__name__}", fix="use a RetryPolicy")
-        object.__setattr__(self, "payload", payload_of(self.params, field="params"))
-
-    @classmethod
-    def stored(
-        cls, *, kind: str, payload: Payload, pool: PoolName, priority: int, retry: RetryPolicy, timeout_ms: int | None
-    ) -> Self:
-        """As a store has it: it was checked when it was made."""
-        target = object.__new__(cls)
-        put = object.__setattr__
-        put(target, "kind", kind)
-        put(target, "params", value_of(payload) or None)
-        put(target, "pool", pool)
-        put(target, "priority", priority)
-        put(target, "retry", retry)
-        put(target, "timeout_ms", timeout_ms)
-        put(target, "payload", payload)
-        return target
+        if params is not None:
+            object.__setattr__(self, "payload", payload_of(params, field="params"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,36 +107,9 @@ class Schedule:
         slot = self.cadence.next_second(second)
         return slot, None if slot is None else self.fires_at(slot)
 
-    def opened(
-        self, through: int, *, next_slot: int | None, fire_at: Instant | None, ran: int | None = None
-    ) -> "Schedule":
-        """With every slot through that one opened, and a run for `ran`.
-
-        Written out: this is done for every slot, and `replace` takes twice as long.
-        """
-        return Schedule(
-            id=self.id,
-            owner=self.owner,
-            cadence=self.cadence,
-            target=self.target,
-            policies=self.policies,
-            state=self.state,
-            state_reason=self.state_reason,
-            revision=self.revision,
-            opened_through=through,
-            next_slot=next_slot,
-            fire_at=fire_at,
-            last_run_at=self.last_run_at if ran is None else self._last_run_with(ran),
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
-
-    def ran(self, slot: int) -> "Schedule":
-        """With a run for a slot, which need not be the last one."""
-        return replace(self, last_run_at=self._last_run_with(slot))
-
-    def _last_run_with(self, slot: int) -> Instant:
-        return Instant(max(self.last_run_at or 0, slot * SECOND))
+    @property
+    def standing(self) -> "Standing":
+        return Standing(self.id, self.opened_through, self.next_slot, self.fire_at, self.last_run_at)
 
     def fires_at(self, slot: int) -> Instant:
         return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.created_at)
@@ -190,6 +148,20 @@ class Schedule:
     def require_revision(self, expected: int | None) -> None:
         if expected is not None and expected != self.revision:
             raise ScheduleChanged(self.id, expected=expected, found=self.revision)
+
+
+class Standing(NamedTuple):
+    """What opening slots moves of a schedule: made for every slot, so it is light."""
+
+    id: ScheduleId
+    opened_through: int
+    next_slot: int | None
+    fire_at: Instant | None
+    last_run_at: Instant | None
+
+    def ran(self, slot: int) -> "Standing":
+        """With a run for a slot, which need not be the last one."""
+        return self._replace(last_run_at=Instant(max(self.last_run_at or 0, slot * SECOND)))
 
 
 def new_schedule(

@@ -119,7 +119,7 @@ def revision_from_row(row: Row) -> Revision:
 
 
 def _plan_from_row(row: Row) -> tuple[Target, Cadence, Policies]:
-    target = Target.stored(
+    target = Target(
         kind=row[0],
         payload=row[1],
         pool=row[2],
@@ -127,7 +127,7 @@ def _plan_from_row(row: Row) -> tuple[Target, Cadence, Policies]:
         retry=_retry(row[4], row[5], row[6]),
         timeout_ms=row[7],
     )
-    return target, cadence_from_row(row[8:15]), _policies(row[15], row[16], row[17], row[18])
+    return target, cadence_from_row(row[8:15]), _policies(*row[15:])
 
 
 # Kept, because many schedules share a few of them.
