@@ -213,7 +213,8 @@ def test_a_worker_told_to_stop_ends_what_does_not_within_its_grace_and_exits_all
             stopped = "stopped by its worker"
             assert errors == [f"{stopped}, and goes on: its executor is lost until it ends", stopped, stopped]
             assert [line.text for line in await queue.logs.lines(puts[0].job_id)] == ["I will not stop"]
-        assert not [pid for kind in kinds[1:] for pid in _pids(tmp_path / kind) if _is_alive(pid)]
+        pids = [pid for kind in kinds[1:] for pid in _pids(tmp_path / kind)]
+        await until(lambda: not any(map(_is_alive, pids)), within=5, what="all of them are gone")
         assert not workers.complaints()
 
     with Workers(database_url, tmp_path, lease_ms=30_000) as workers:

@@ -11,6 +11,7 @@ from duly.domain.logs import LogLevel, line_text
 from duly.domain.payloads import value_of
 from duly.domain.schedules import slot_of_key
 from duly.domain.sessions import ClaimedJob
+from duly.worker.job_log import blocks_of
 
 
 class Stopped(asyncio.CancelledError):
@@ -65,7 +66,8 @@ class JobContext:
 
     def log(self, text: str, *, level: str = LogLevel.INFO) -> None:
         """Keeps a line of text, or several, with the job."""
-        self._voice.say(LogLevel(level), text.encode("utf-8", "replace"))
+        for block in blocks_of(text.removesuffix("\n").encode("utf-8", "replace")):
+            self._voice.say(LogLevel(level), block)
 
     def progress(self, fraction: float, note: str = "") -> None:
         """How much is done, from 0 to 1, and of what; only the newest is kept."""

@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Coroutine
 from dataclasses import asdict
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -20,9 +19,7 @@ from duly.domain.sessions import ClaimedJob
 from duly.worker.calls import Call
 from duly.worker.context import JobContext, Stopped
 from duly.worker.handlers import ending_of, failure_of
-from duly.worker.job_log import Lines
 
-_CHUNK = 65_536
 _EXIT_STOPPED = 128 + signal.SIGTERM
 
 
@@ -93,12 +90,6 @@ class _Channel:
         self._lock = threading.Lock()
 
     def say(self, level: LogLevel, lines: bytes) -> None:
-        whole = Lines(partial(self._say, level))
-        for place in range(0, max(len(lines), 1), _CHUNK):
-            whole.feed(lines[place : place + _CHUNK])
-        whole.feed(b"\n")
-
-    def _say(self, level: LogLevel, lines: bytes) -> None:
         self.send(say=lines.decode("utf-8", "replace"), level=level)
 
     def progress(self, permille: int, note: str) -> None:

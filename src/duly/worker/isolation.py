@@ -96,7 +96,7 @@ class _Messages:
                     self._log.progress(permille, note)
                 case {"ending": dict(ending)}:
                     self.ending = self.ending or _ending_from(ending)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
 
 

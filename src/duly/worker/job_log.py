@@ -21,6 +21,7 @@ from duly.domain.logs import (
 # What a line costs besides its text, so that endless empty lines have an end, too.
 ROW_BYTES = 64
 _HALF = MOST_BYTES_PER_JOB // 2
+_LONGEST_BLOCK = 65_536
 # Of a line that is not over yet; leaves room to say how much more of it there was.
 _LONGEST_OPEN = LONGEST_LINE_BYTES - 64
 
@@ -46,7 +47,10 @@ class _Block(NamedTuple):
 
 
 class JobLog:
-    """Takes blocks of whole lines. Those beyond the first half are not even looked at before the end."""
+    """Takes blocks of whole lines, as `blocks_of` makes them.
+
+    Those beyond the first half are not even looked at before the end.
+    """
 
     def __init__(self, job_id: JobId, book: Book) -> None:
         self._job_id = job_id
@@ -160,6 +164,18 @@ class Lines:
         beyond = self._length - len(self._open)
         self._say(self._open + f" … {beyond:,} more bytes".encode() if beyond else self._open)
         self._open, self._length = b"", 0
+
+
+def blocks_of(text: bytes) -> list[bytes]:
+    """Whole lines, a bounded part of the text at a time."""
+    if len(text) <= _LONGEST_BLOCK:
+        return [text]
+    blocks: list[bytes] = []
+    lines = Lines(blocks.append)
+    for place in range(0, len(text), _LONGEST_BLOCK):
+        lines.feed(text[place : place + _LONGEST_BLOCK])
+    lines.close()
+    return blocks
 
 
 def _cost(line: bytes) -> int:

@@ -67,8 +67,10 @@ class Logbook:
 
     def add_progress(self, progress: Progress) -> None:
         with self._lock:
+            is_first = not self._progress
             self._progress[progress.job_id] = progress
-        self._write_in(EVERY)
+        if is_first:
+            self._write_in(EVERY)
 
     def add_artifact(self, artifact: Artifact) -> None:
         with self._lock:

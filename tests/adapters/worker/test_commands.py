@@ -16,7 +16,7 @@ from duly.domain.jobs import FinishedJob, JobStatus
 from duly.domain.logs import MOST_BYTES_PER_JOB, Artifact, LogLevel, LogLine
 from duly.worker import artifacts
 from duly.worker.commands import command
-from tests.adapters.worker.working import claimed, ended, is_alive, put, working
+from tests.adapters.worker.working import claimed, dies, ended, put, working
 
 pytestmark = pytest.mark.store("sqlite")
 
@@ -178,7 +178,7 @@ def test_a_program_that_ignores_that_is_killed_with_its_children() -> None:
 
     assert (outcome.job.status, outcome.job.error) == (JobStatus.FAILED, "timed out after 600 ms")
     (child,) = outcome.said(LogLevel.STDOUT)
-    assert not is_alive(int(child))
+    assert dies(int(child))
 
 
 def test_what_a_program_leaves_in_the_background_ends_with_it() -> None:
@@ -186,7 +186,7 @@ def test_what_a_program_leaves_in_the_background_ends_with_it() -> None:
 
     assert outcome.job.status is JobStatus.COMPLETED
     (child,) = outcome.said(LogLevel.STDOUT)
-    assert not is_alive(int(child))
+    assert dies(int(child))
 
 
 def test_whoever_leaves_the_group_with_the_output_does_not_keep_the_run() -> None:

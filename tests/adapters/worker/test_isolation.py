@@ -18,7 +18,7 @@ from duly.worker.isolation import _Messages, isolated
 from duly.worker.job_log import JobLog
 from tests.adapters.worker import functions
 from tests.adapters.worker.page import Page
-from tests.adapters.worker.working import ended, is_alive, put, until, working
+from tests.adapters.worker.working import dies, ended, put, until, working
 
 pytestmark = pytest.mark.store("sqlite")
 
@@ -149,7 +149,7 @@ def test_a_function_whose_time_is_up_is_asked_to_stop_and_then_killed(
 
     assert (job.status, job.error) == (JobStatus.FAILED, "timed out after 1500 ms")
     if left is None:
-        assert not is_alive(int(path.read_text()))
+        assert dies(int(path.read_text()))
     else:
         assert path.read_text() == left
 
@@ -166,7 +166,7 @@ def test_a_function_that_is_cancelled_is_gone_when_its_run_is(tmp_path: Path) ->
 
             job = await ended(queue, job_id)
             assert (job.status, job.error) == (JobStatus.CANCELLED, "no longer wanted")
-            assert not is_alive(pid)
+            assert dies(pid)
 
     asyncio.run(scenario())
 
@@ -177,4 +177,4 @@ def test_children_that_a_function_forks_end_with_it(tmp_path: Path) -> None:
     job, _, _ = run(functions.fork, params={"path": str(path)})
 
     assert job.result == '"the first"', job.error
-    assert not is_alive(int(path.read_text()))
+    assert dies(int(path.read_text()))

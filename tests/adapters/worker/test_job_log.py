@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from duly.domain.ids import JobId
 from duly.domain.instants import Instant
 from duly.domain.logs import LONGEST_LINE_BYTES, MOST_BYTES_PER_JOB, Artifact, LogLevel, LogLine, Progress
-from duly.worker.job_log import ROW_BYTES, JobLog, Lines
+from duly.worker.job_log import ROW_BYTES, JobLog, Lines, blocks_of
 from tests.adapters.worker.page import Page
 
 
@@ -81,6 +81,19 @@ def test_small_words_in_the_last_half_take_bounded_memory() -> None:
         log.say(LogLevel.INFO, b"")
 
     assert len(log._tail) <= MOST_BYTES_PER_JOB // 2 // ROW_BYTES + 1
+
+
+def test_a_long_text_is_said_in_blocks_of_whole_lines() -> None:
+    text = b"\n".join([b"x" * length for length in range(0, 8_000, 7)])
+
+    blocks = blocks_of(text)
+
+    assert b"\n".join(blocks) == text
+    assert max(map(len, blocks)) < 80_000
+    assert blocks_of(b"") == [b""]
+    assert [len(block) for block in blocks_of(b"x" * 10_000_000)] == [
+        LONGEST_LINE_BYTES - 64 + len(" … 9,991,872 more bytes".encode())
+    ]
 
 
 def test_progress_and_artifacts_carry_the_job() -> None:

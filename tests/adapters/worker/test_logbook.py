@@ -78,6 +78,22 @@ def test_a_line_is_kept_within_half_a_second_and_many_sooner() -> None:
     asyncio.run(scenario())
 
 
+def test_however_often_a_run_says_how_far_it_is_the_loop_is_woken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        queue, job, _, book = await _book()
+        woken: list[object] = []
+        monkeypatch.setattr(book, "_write_in", woken.append)
+        for number in range(1_000):
+            book.add_progress(Progress(job, Instant(number), number, ""))
+        await book.flush()
+        book.add_progress(Progress(job, Instant(1_000), 1_000, ""))
+
+        assert len(woken) == 2
+        await queue.close()
+
+    asyncio.run(scenario())
+
+
 def test_threads_may_speak_at_once_and_nothing_is_lost() -> None:
     async def scenario() -> None:
         queue, job, _, book = await _book()

@@ -1,6 +1,7 @@
 """A queue in memory or in a file, its worker, and jobs to hand to a handler without either."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -89,9 +90,13 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def is_alive(pid: int) -> bool:
-    """A dead process that nobody has buried is dead."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+def dies(pid: int) -> bool:
+    """Whoever was sent SIGKILL does nothing more, but may take a moment to be gone; a dead one need not be buried."""
+    for _ in range(500):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
