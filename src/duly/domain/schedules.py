@@ -148,7 +148,8 @@ class Schedule:
         return replace(self, last_run_at=Instant(max(self.last_run_at or 0, slot * SECOND)))
 
     def fires_at(self, slot: int) -> Instant:
-        return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.created_at)
+        """Not before its revision was made: what was not planned yet cannot have fired."""
+        return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.updated_at)
 
     def upcoming(self, most: int) -> list["Fire"]:
         """The next slots, those that are due among them, and when each fires."""
