@@ -389,7 +389,6 @@ async def test_where_nothing_can_be_written_nobody_is_broken(world: World, monke
         keeping.tally.last_failure
         == "open: OpeningFailed: slots of 2 schedules could not be written: ValueError: a bug"
     )
-    keeping.keeper = keeping.queue.timekeeper()  # this one rests for a while, by a clock that the test does not move
     await keeping.at(1.2)
 
     assert await keeping.fates("a") == await keeping.fates("b") == ["1: pending"]

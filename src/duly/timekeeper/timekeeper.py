@@ -109,7 +109,8 @@ class Timekeeper:
             self._agree_at = _awake() + BEAT
 
     async def tick(self) -> None:
-        """One turn, as if everything could be due."""
+        """One turn, as if everything could be due and nothing had to rest."""
+        self._rests_until.clear()
         await self._turn(_EVERYTHING_NOW)
 
     async def _turn(self, agenda: Agenda) -> Instant | None:
