@@ -110,5 +110,6 @@ async def _as_planned(tx: Transaction, owed: Arrears) -> tuple[Schedule, Schedul
         cadence=revision.cadence,
         policies=revision.policies,
         target=revision.target,
+        updated_at=revision.recorded_at,
     )
     return schedule, planned

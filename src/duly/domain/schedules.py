@@ -112,7 +112,8 @@ class Schedule:
         return Standing(self.id, self.opened_through, self.next_slot, self.fire_at, self.last_run_at)
 
     def fires_at(self, slot: int) -> Instant:
-        return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.created_at)
+        """Not before its revision was made: what was not planned yet cannot have fired."""
+        return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.updated_at)
 
     def upcoming(self, most: int) -> list["Fire"]:
         """The next slots, those that are due among them, and when each fires."""

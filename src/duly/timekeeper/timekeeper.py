@@ -18,6 +18,8 @@ _SHORTEST_BACKOFF = Micros(SECOND // 5)
 _LONGEST_BACKOFF = Micros(2 * SECOND)
 # When what is due is in another timekeeper's hands.
 _LOOK_AGAIN = Micros(SECOND // 20)
+# Of openings in one turn: some ten seconds' work.
+_MOST_BATCHES = 100
 _LONGEST_WAIT = Micros(30 * SECOND)
 _EVERYTHING_NOW = Agenda(Instant(0), Instant(0), Instant(0))
 
@@ -62,18 +64,21 @@ class Timekeeper:
 
     @asynccontextmanager
     async def _heart(self) -> AsyncIterator[None]:
-        """Beats until this ends; where no store is to be had yet, it is asked for again."""
+        """Beats until this ends, even if it ends while it begins: a heart that outlives its timekeeper tells a lie.
+
+        Where no store is to be had yet, it is asked for again.
+        """
         aside = self._new_aside()
         backoff = _Backoff()
-        while not self._stopping.is_set():
-            try:
-                await aside.start(self._beat)
-                break
-            except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
-                self._telemetry.failed("start the heart", error)
-                await _wait_for(self._stopping, backoff.next())
-                aside = self._new_aside()
         try:
+            while not self._stopping.is_set():
+                try:
+                    await aside.start(self._beat)
+                    break
+                except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
+                    self._telemetry.failed("start the heart", error)
+                    await _wait_for(self._stopping, backoff.next())
+                    aside = self._new_aside()
             yield
         finally:
             await aside.stop()
@@ -132,20 +137,27 @@ class Timekeeper:
             return False
 
     async def _open(self) -> bool:
-        """Until nothing is due."""
-        found, more = False, True
-        while more and not self._stopping.is_set():
+        """Until nothing is due, or so much was that the other chores must have their turn."""
+        found = False
+        for _ in range(_MOST_BATCHES):
+            if self._stopping.is_set():
+                break
             try:
                 opened = await self._keeping.open_due()
             except OpeningFailed as failed:
                 await self._open_each(failed)
                 continue
             self._tell(opened)
-            found, more = found or opened.schedules > 0, opened.more
+            found = found or opened.schedules > 0
+            if not opened.more:
+                break
         return found
 
     async def _open_each(self, batch: OpeningFailed) -> None:
-        """One by one, to find whose slots cannot be written. If nobody's can, it is nobody's fault."""
+        """One by one, to find whose slots cannot be written. If nobody's can, it is nobody's fault.
+
+        Nor is it if not even what is due could be read: to ask again at once would never end.
+        """
         self._telemetry.failed("open", batch)
         written = False
         failed: dict[ScheduleId, Exception] = {}
@@ -156,7 +168,7 @@ class Timekeeper:
                 written |= opened.schedules > 0
             except OpeningFailed as alone:
                 failed[schedule_id] = alone.cause
-        if failed and not written:
+        if not batch.schedules or (failed and not written):
             raise batch
         for schedule_id, cause in failed.items():
             self._tell(await self._keeping.break_down(schedule_id, cause))

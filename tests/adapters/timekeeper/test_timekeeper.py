@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from duly import Unavailable, every, once
+from duly.application.openings import Opened
 from duly.application.tally import Tally
 from duly.application.timekeeping import Agenda, Timekeeping
 from duly.bootstrap import Queue, Settings
@@ -349,6 +350,55 @@ def test_a_heart_that_finds_no_store_is_started_again() -> None:
         await working
 
         assert Nowhere.tries == 4
+
+    keeping(scenario)
+
+
+def test_a_timekeeper_that_is_cancelled_while_it_begins_leaves_no_heart_behind() -> None:
+    class Slow:
+        beating = False
+
+        async def start(self, task: object) -> None:
+            Slow.beating = True
+            await asyncio.sleep(10)
+
+        async def stop(self) -> None:
+            Slow.beating = False
+
+    async def scenario(machine: Machine) -> None:
+        other = Timekeeper(machine.queue.timekeeping, telemetry=Tally(), aside=Slow)
+        working = asyncio.create_task(other.run())
+        await asyncio.sleep(1)
+        assert Slow.beating
+
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+        assert not Slow.beating
+
+    keeping(scenario)
+
+
+def test_revocations_and_catching_up_have_their_turn_while_slots_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    chores: list[str] = []
+
+    async def open_due(self: Timekeeping) -> Opened:
+        chores.append("open")
+        if len(chores) > 10_000:
+            raise Unavailable("nothing else was ever done")
+        return Opened(schedules=500, more=True)
+
+    async def revoke_due(self: Timekeeping) -> int:
+        chores.append("revoke")
+        return 0
+
+    monkeypatch.setattr(Timekeeping, "open_due", open_due)
+    monkeypatch.setattr(Timekeeping, "revoke_due", revoke_due)
+
+    async def scenario(machine: Machine) -> None:
+        await machine.queue.timekeeper().tick()
+
+        assert chores[-1] == "revoke"
 
     keeping(scenario)
 
