@@ -4,7 +4,9 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from duly.application.audit import Audit
 from duly.bootstrap import Queue
+from duly.domain.audit import Law
 from duly.domain.errors import DulyError
 from duly.domain.instants import SECOND, Micros
 from duly.domain.policies import CatchUp, Overlap, Policies
@@ -159,6 +161,16 @@ class Player:
     async def owed(self) -> list[tuple[str, int, int, int]]:
         found = await self.world.rows("SELECT schedule_id, next_slot, last_slot, slots FROM schedule_arrears")
         return sorted((name, first // SECOND, last // SECOND, slots) for name, first, last, slots in found)
+
+    async def findings(self) -> list[str]:
+        """What an audit finds, apart from what is stuck: the worker is a test's own, and may stop where it likes."""
+        audit = Audit(storage=self.queue.storage, outage_after=Micros(OUTAGE_AFTER))
+        return [
+            f"{verdict.schedule.id}: {finding}"
+            async for verdict in audit.verdicts()
+            for finding in verdict.findings.kept
+            if finding.law is not Law.STUCK
+        ]
 
     async def spans(self) -> list[tuple[int, int]]:
         return sorted(await self.world.rows("SELECT started_at, alive_at FROM coverage"))

@@ -61,7 +61,9 @@ async def _play(world: World, seed: int) -> tuple[Trace, dict[str, list[tuple[An
     try:
         playing = Playing(player, random.Random(seed))
         trace = [await playing.act() for _ in range(150)]
+        await player.tick()
         await world.keeps_the_laws()
+        assert await player.findings() == []
         return trace, {
             table: sorted(await world.rows(f"SELECT {columns} FROM {table}"), key=repr)
             for table, columns in TABLES.items()

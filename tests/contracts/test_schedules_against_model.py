@@ -80,7 +80,10 @@ class SchedulesAgainstModel(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if self.began:
+            self.tick()
+            self.agrees()
             self.run(self.player.world.keeps_the_laws())
+            assert self.run(self.player.findings()) == []
         self.run(self.player.world.close())
         self.runner.close()
 

@@ -154,7 +154,7 @@ class Owner:
 
     def _key(self) -> str:
         """Few, so that some come again."""
-        return f"key {self._random.randrange(4)}"
+        return f"key {self._random.randrange(2)}"
 
     def _withdraws(self) -> bool:
         return self._random.random() < 0.2

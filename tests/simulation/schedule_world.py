@@ -111,11 +111,7 @@ class ScheduleWorld(Machine):
 
     async def _end_well(self) -> None:
         """Liveness: without faults whatever is due gets decided, and all work comes to an end."""
-        late = self.rhythm.micros(20) // SECOND
-        for life in self.record.lives.values():
-            jitter = life.now.policies.jitter_ms // 1_000 + 1 if life.terms else 0
-            undecided = life.undecided(self.clock.now() // SECOND - jitter - late)
-            require(not undecided, f"{life.id}: {undecided[:5]} are due, all is well, and nobody opens them")
+        self._check_promptness()
         self.living["owner"].process.kill()
         owner = self._owner(self._watched("the end"))
         await owner.open_pools()
@@ -147,6 +143,12 @@ class ScheduleWorld(Machine):
             require(not found, f"the audit of {verdict.schedule.id} finds: {'; '.join(found[:3])}")
             due = len(self.record.lives[verdict.schedule.id].planned(0, self.season.end))
             require(verdict.equation.due == due, f"the audit of {verdict.schedule.id}: {verdict.equation}, not {due}")
+
+    def break_law(self, broken: LawBroken) -> None:
+        """Nobody goes on: some laws keep processes from going round in circles."""
+        super().break_law(broken)
+        for living in self.living.values():
+            living.process.kill()
 
     # Processes
 
@@ -340,7 +342,7 @@ class ScheduleWorld(Machine):
 
     async def _nurse(self) -> None:
         """Brings back what was long enough away; whoever died by itself comes back soon."""
-        while True:
+        while not self.broken:
             if self._elapsed() >= self._down_until:
                 self.weather.down = False
             for name in self._starts:
@@ -354,6 +356,8 @@ class ScheduleWorld(Machine):
     async def _watch(self) -> None:
         for look in count():
             await self._rest(2.5)
+            if self.broken:
+                return
             try:
                 self.watchman.look(
                     now=self.clock.now(),
@@ -361,10 +365,20 @@ class ScheduleWorld(Machine):
                     is_anybody_there=self._is_time_kept(),
                     spans=self.record.spans,
                 )
+                if self.watchman.is_steady:
+                    self._check_promptness()
                 if look % 8 == 0:
                     self._check_tables()
             except LawBroken as broken:
                 self.break_law(broken)
+
+    def _check_promptness(self) -> None:
+        """Whatever else there is to catch up with, a slot is opened soon after it fires."""
+        for life in self.record.lives.values():
+            if life.is_there:
+                late = life.now.policies.jitter_ms * 1_000 + 3 * self.rhythm.beat
+                undecided = life.planned(life.through, (self.clock.now() - late) // SECOND)
+                require(not undecided, f"{life.id}: {undecided[:5]} are due, time is kept, and nobody opens them")
 
     def _check_tables(self) -> None:
         for law, sql in LAWS.items():

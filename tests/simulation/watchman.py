@@ -32,13 +32,18 @@ class Watchman:
             self._there_since = elapsed
         self._looked_at = elapsed
         self._check_returns(now, spans)
-        if elapsed - self._there_since > 3 * self.beat:
+        if self.is_steady:
             self.seen.append(now)
             alive_at = max(end for _, end in spans)
             require(alive_at > now - 3 * self.beat, f"somebody keeps time at {now}, but coverage ends at {alive_at}")
         if self._latest is not None and now - self._latest > self.outage_after + 3 * self.beat:
             self._returned.append((self._latest, now))
         self.touch(now)
+
+    @property
+    def is_steady(self) -> bool:
+        """Somebody has been there for a while, and nobody has touched the clock."""
+        return self._there_since is not None and self._looked_at - self._there_since > 3 * self.beat
 
     def touch(self, now: int) -> None:
         """Somebody was there at this instant."""
