@@ -115,7 +115,13 @@ def test_a_function_that_ignores_its_time_is_fenced_and_its_thread_counts_as_los
             assert job.error == "timed out after 50 ms, and goes on: its executor is lost until it ends"
             assert worker.lost == {POOL: 1}
 
-            await ended(queue, await put(queue, "stubborn", timeout_ms=50))
+            last = [await put(queue, "stubborn", timeout_ms=300) for _ in range(2)]
+            await until(lambda: len(_threads()) == 2)
+            await asyncio.sleep(0.1)
+            assert [job.id for job in await queue.jobs.upcoming(POOL)] == last[1:], "one executor is left, not two"
+
+            await ended(queue, last[0])
+            await queue.jobs.cancel(last[1], reason="there is nobody to run it")
             waiting = [await put(queue, "good") for _ in range(3)]
             await asyncio.sleep(0.2)
             assert len(await queue.jobs.upcoming(POOL)) == 3
