@@ -545,3 +545,17 @@ async def test_jobs_that_ended_are_as_the_ledger_says(world: World) -> None:
 
     assert await keeping.fates() == ["1: success", "2: error", "3: cancelled"]
     assert (await world.ended(third.id)).status is JobStatus.CANCELLED
+
+
+@pytest.mark.req("OWN-06", error=True)
+async def test_slots_that_are_opened_in_time_are_not_missed_while_the_heart_is_held_up(world: World) -> None:
+    keeping = Keeping(world)
+    await keeping.schedule(cadence=every("10s"), overlap="allow")
+    await keeping.at(1)
+    world.clock.advance(0.005)
+
+    for _ in range(30):
+        world.clock.advance(10)
+        await keeping.tick()
+
+    assert await keeping.missed() == []

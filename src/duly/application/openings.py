@@ -9,7 +9,7 @@ from duly.application.pace import Pace
 from duly.domain.coverage import Outage, outages_between
 from duly.domain.decisions import Decision
 from duly.domain.errors import InvalidInput
-from duly.domain.instants import SECOND, Instant
+from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.openings import InFlight
 from duly.domain.runs import Arrears
 from duly.domain.schedules import Schedule, Standing, UnknownSchedule
@@ -29,7 +29,9 @@ async def open_schedules(tx: Transaction, due: Sequence[Schedule], drawn: Drawn,
     """Opens what is due of schedules that are kept from others; what does not fit stays due."""
     if not due:
         return Opened()
-    outages = await outages_until(tx, drawn.now, pace, since=min(schedule.fire_at or drawn.now for schedule in due))
+    since = min(schedule.fire_at or drawn.now for schedule in due)
+    # Whoever opens slots keeps time, even if its heart is held up.
+    outages = await outages_until(tx, drawn.now, pace, since=since, silent_for=Micros(pace.outage_after // 2))
     in_flight = await tx.ledger.in_flight([schedule.id for schedule in due])
     batch = Batch(drawn, pace)
     judged: list[Standing] = []
@@ -62,10 +64,15 @@ async def open_before_change(
     return schedule, batch.decisions
 
 
-async def outages_until(tx: Transaction, now: Instant, pace: Pace, *, since: Instant) -> list[Outage]:
-    """If nobody kept time lately, coverage begins anew first: what fell into the silence was missed, not late."""
+async def outages_until(
+    tx: Transaction, now: Instant, pace: Pace, *, since: Instant, silent_for: Micros | None = None
+) -> list[Outage]:
+    """If nobody kept time lately, coverage begins anew first: what fell into the silence was missed, not late.
+
+    After a silence of `silent_for`, by default an outage's, coverage is extended.
+    """
     spans = await tx.ledger.coverage(since)
-    if not spans or now - spans[-1].end > pace.outage_after:
+    if not spans or now - spans[-1].end > (pace.outage_after if silent_for is None else silent_for):
         await tx.ledger.keep_alive(now, outage_after=pace.outage_after)
         spans = await tx.ledger.coverage(since)
     return outages_between(spans, outage_after=pace.outage_after)
