@@ -1,7 +1,7 @@
 """What one transaction decides about slots: collected first, written after."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from duly.ports.storage import Transaction
 
 MOST_ROWS = 1_000
 _LONGEST_REASON = 500
+_POSTPONED_FOR = Micros(60 * SECOND)
 _REPLACED = "a later slot took its place"
 
 T = TypeVar("T")
@@ -119,6 +120,10 @@ class Batch:
         gap, nothing = forgiven(owed, now=self.now)
         self._add_gap(gap)
         self._arrears.append(nothing)
+
+    def postpone(self, owed: Arrears) -> None:
+        """It stays owed, and is tried again when others have had their turn."""
+        self._arrears.append(replace(owed, due_at=Instant(self.now + _POSTPONED_FOR)))
 
     def add(self, schedule: Schedule, slots: Sequence[int], *, kind: RunKind, own_key: str) -> None:
         """Runs that no cadence planned: by hand, or of a backfill."""

@@ -95,6 +95,9 @@ async def catch_up(tx: Transaction, drawn: Drawn, pace: Pace) -> Opened:
         except InvalidInput:
             batch.forgive(owed)
             continue
+        except Exception:  # noqa: BLE001 - whatever it was, it must not stand in the way of others
+            batch.postpone(owed)
+            continue
         batch.catch_up(schedule, planned, taken)
         room -= len(taken.slots)
         if room == 0:
