@@ -1,6 +1,7 @@
 """Claims jobs, enters their handlers, reports how they ended."""
 
 import asyncio
+import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -259,6 +260,7 @@ class Worker:
             return
         task = asyncio.create_task(self._await(life, job, entered))
         life.running[job.id] = (job, task)
+        task.add_done_callback(lambda done: self._leave_unbegun(life, job, entered, done))
 
     async def _await(self, life: _Life, job: ClaimedJob, entered: Awaitable[object]) -> None:
         try:
@@ -272,6 +274,18 @@ class Worker:
             task = asyncio.current_task()
             stopped = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
             ending = failure("stopped by its worker") if stopped else failure_of(error)
+        self._leave(life, job, ending)
+
+    def _leave_unbegun(
+        self, life: _Life, job: ClaimedJob, entered: Awaitable[object], task: "asyncio.Task[None]"
+    ) -> None:
+        """A task that is stopped before its first step ends without a word: its run ends here instead."""
+        if task.cancelled() and job.id in life.running and life.running[job.id][1] is task:
+            if inspect.iscoroutine(entered):
+                entered.close()
+            self._leave(life, job, failure("stopped by its worker"))
+
+    def _leave(self, life: _Life, job: ClaimedJob, ending: Ending) -> None:
         del life.running[job.id]
         life.reports.append(Report(job, ending))
         self._nudge.set()
