@@ -37,8 +37,8 @@ TABLES = {
 Trace = list[tuple[str, Any]]
 
 
-@pytest.mark.req("INV-004")
 @pytest.mark.req("CRON-03")
+@pytest.mark.req("CRON-04")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_schedules_on_both_stores_answer_alike_and_end_with_the_same_rows(
     shared_postgres: SharedPostgres, seed: int

@@ -220,9 +220,10 @@ class SchedulesAgainstModel(RuleBasedStateMachine):
         assert (answered if answer is not None or isinstance(answered, str) else None) == answer
 
 
-@pytest.mark.req("INV-005")
+@pytest.mark.req("GRAPH-10")
 @pytest.mark.req("CRON-03")
 @pytest.mark.req("CRON-04")
+@pytest.mark.req("DEC-010")
 @pytest.mark.req("RISK-04")
 @pytest.mark.req("OWN-06")
 def test_schedules_do_what_their_model_does(store: str, request: pytest.FixtureRequest) -> None:
@@ -237,7 +238,7 @@ def test_schedules_do_what_their_model_does(store: str, request: pytest.FixtureR
     run_state_machine_as_test(
         machine,  # type: ignore[arg-type]  # any factory will do
         settings=settings(
-            max_examples=(60 if store == "sqlite" else 10) * EFFORT,
+            max_examples=(80 if store == "sqlite" else 8) * EFFORT,
             stateful_step_count=40,
             deadline=None,
             database=None,

@@ -34,6 +34,17 @@ def _batches() -> Iterator[range]:
         yield range(first, min(first + BATCH, SEEDS))
 
 
+@pytest.mark.req("GRAPH-08")
+@pytest.mark.req("GRAPH-10")
+@pytest.mark.req("CRON-02")
+@pytest.mark.req("CRON-03")
+@pytest.mark.req("CRON-04")
+@pytest.mark.req("CRON-05")
+@pytest.mark.req("CRON-06")
+@pytest.mark.req("CRON-11")
+@pytest.mark.req("DEC-010")
+@pytest.mark.req("OWN-01")
+@pytest.mark.req("OWN-06")
 @pytest.mark.parametrize("seeds", list(_batches()), ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")
 def test_every_slot_meets_one_fate_for_the_right_reason_whatever_happens(seeds: range) -> None:
     for seed in seeds:

@@ -26,6 +26,7 @@ from duly.domain.sessions import ClaimedJob
 from duly.storage.sqlite.batch import Committer
 from duly.storage.sqlite.storage import SqliteStorage
 from duly.worker.handlers import Handler
+from duly.worker.worker import Worker
 
 pytestmark = pytest.mark.store("sqlite")
 
@@ -166,6 +167,34 @@ def test_one_failed_look_for_changes_does_not_end_the_listening(
 
             await ran.wait()
 
+    asyncio.run(scenario())
+
+
+def test_a_run_that_is_stopped_before_its_first_step_ends_and_frees_its_executor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a beat whose answer comes in the very turn of the event loop in which the handler is entered."""
+    enter = Worker._enter
+
+    def enter_and_stop(self: Worker, life: Any, job: ClaimedJob) -> None:
+        enter(self, life, job)
+        if job.kind == "stopped":
+            life.running[job.id][1].cancel()
+
+    async def work(_: ClaimedJob) -> None:
+        return None
+
+    async def scenario() -> None:
+        async with _working(tmp_path, {"stopped": work, "next": work}, lease_ms=LONG_LEASE_MS) as queue:
+            stopped = (await queue.jobs.put(NewJob(kind="stopped", pool=POOL, retry=NO_RETRY))).job_id
+            following = (await queue.jobs.put(NewJob(kind="next", pool=POOL, retry=NO_RETRY))).job_id
+
+            await _until(lambda: _has_ended(queue, following))
+            ended = await queue.jobs.get(stopped)
+            assert isinstance(ended, FinishedJob)
+            assert (ended.status, ended.error) == ("FAILED", "stopped by its worker")
+
+    monkeypatch.setattr(Worker, "_enter", enter_and_stop)
     asyncio.run(scenario())
 
 
