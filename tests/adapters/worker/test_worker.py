@@ -179,7 +179,7 @@ def test_a_run_that_is_stopped_before_its_first_step_ends_and_frees_its_executor
     def enter_and_stop(self: Worker, life: Any, job: ClaimedJob) -> None:
         enter(self, life, job)
         if job.kind == "stopped":
-            life.running[job.id][1].cancel()
+            life.running[job.id].stop()
 
     async def work(_: ClaimedJob) -> None:
         return None
