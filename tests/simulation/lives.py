@@ -87,6 +87,7 @@ class Life:
     through: int = 0
     fates: dict[int, str] = field(default_factory=dict)
     owed: dict[int, int] = field(default_factory=dict)
+    caught_up: set[int] = field(default_factory=set)
     gaps: dict[int, Gap] = field(default_factory=dict)
     extra: dict[str, set[int]] = field(default_factory=dict)
 
@@ -147,6 +148,7 @@ class Decided:
     forgiven: dict[int, str] = field(default_factory=dict)
     in_flight: list[InFlight] = field(default_factory=list)
     is_deleted: bool = False
+    is_a_pool_draining: bool = False
 
     def anew(self) -> list[int]:
         """Slots that met their first fate."""

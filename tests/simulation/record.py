@@ -26,6 +26,7 @@ _IN_FLIGHT = (
     "SELECT r.id, r.status, j.cancel_reason IS NOT NULL FROM schedule_runs r LEFT JOIN jobs j ON j.ledger_run = r.id"
     " WHERE r.schedule_id = ? AND (r.status IN ('pending', 'running') OR (r.completed_at = ? AND r.job_id IS NOT NULL))"
 )
+_DRAINING = "SELECT 1 FROM pools WHERE mode = 'draining'"
 _REVISIONS = (
     "SELECT number, effective_from / 1000000, state FROM schedule_revisions WHERE schedule_id = ? AND number > ?"
 )
@@ -87,6 +88,7 @@ class Record:
             InFlight(run, status, bool(asked))
             for run, status, asked in self.database.execute(_IN_FLIGHT, (life.id, decided.at))
         ]
+        decided.is_a_pool_draining = bool(list(self.database.execute(_DRAINING)))
         wish = self.wish
         decided.is_deleted = isinstance(wish, Wish) and (wish.schedule, wish.state) == (life.id, "deleted")
         check_decided(life, decided, self._quiet_at(decided.at))
@@ -142,6 +144,7 @@ class Record:
             life.fates[slot] = "gap"
         for slot in (*decided.caught_up, *decided.forgiven):
             del life.owed[slot]
+        life.caught_up |= set(decided.caught_up)
         life.owed |= {slot: one.revision for slot, one in decided.owed.items()}
         life.through = max([life.through, *decided.anew()])
 
