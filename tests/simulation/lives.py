@@ -129,6 +129,11 @@ class Life:
         self.through = max(self.through, term.after)
         return term
 
+    def next_slot(self) -> int | None:
+        timetable = self.now.timetable
+        ahead = timetable.slots(self.through, timetable.season.end) if self.now.state == "active" else []
+        return ahead[0] if ahead else None
+
     def undecided(self, through: int) -> list[int]:
         """Planned slots that should have met a fate by then, and have not."""
         if not self.terms:
