@@ -39,7 +39,7 @@ def main() -> None:
         print(HEADER, flush=True)
         results = [_compete(arena, row, chosen.rounds) for row in rows]
     content["rows"] = [result.as_json() for result in results]
-    content["contenders"] = contestants({name for row in rows for name in row.jobs})
+    content["contenders"] = contestants(rows)
     if _CRON in chosen.sets:
         content["cron"] = _cron()
     print(f"\nLoad average {os.getloadavg()[0]:.1f} at the end. Written to {save(content, _RESULTS)}", file=sys.stderr)
@@ -74,7 +74,7 @@ def _without(row: Row, *names: str) -> Row:
 
 def _compete(arena: Arena, row: Row, rounds: int) -> Result:
     """Contenders take turns, in the opposite order every other round: a noisy machine is noisy for all of them."""
-    result = Result(row, {name: [] for name in row.jobs})
+    result = Result(row, {name: [] for name in row.jobs} | {name: [f] * rounds for name, f in row.published.items()})
     for round_ in range(rounds):
         names: Sequence[str] = list(row.jobs) if round_ % 2 == 0 else list(reversed(row.jobs))
         for name in names:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict
 from typing import Any, cast
 
-from bench.contender import Contender, Duty
+from bench.contender import Contender, Duty, Scheduler
 from bench.tally import Tally
 
 CONTENDERS = {
@@ -19,16 +19,40 @@ CONTENDERS = {
     "pgqueuer": "bench.contenders.pgqueuer_queue:PgqueuerQueue",
     "procrastinate": "bench.contenders.procrastinate_queue:ProcrastinateQueue",
 }
+SCHEDULERS = {
+    "duly": "bench.contenders.duly_schedules:DulySchedules",
+    "duly-timekeeper": "bench.contenders.duly_schedules:DulyTimekeeper",
+    "apscheduler": "bench.contenders.apscheduler_schedules:ApschedulerSchedules",
+}
 
 
 def contender(name: str) -> Contender:
+    return cast("Contender", _made(CONTENDERS[name]))
+
+
+def scheduler(name: str) -> Scheduler:
+    return cast("Scheduler", _made(SCHEDULERS[name]))
+
+
+def _made(where: str) -> object:
     """Imported by name, so that no contender pays for another's imports."""
-    module, _, attribute = CONTENDERS[name].partition(":")
-    return cast("Contender", getattr(importlib.import_module(module), attribute)())
+    module, _, attribute = where.partition(":")
+    return getattr(importlib.import_module(module), attribute)()
 
 
-def act(who: Contender, what: str, given: dict[str, Any]) -> dict[str, Any] | None:
+def act(name: str, what: str, given: dict[str, Any]) -> dict[str, Any] | None:
     place = given["place"]
+    match what:
+        case "plan":
+            scheduler(name).plan(place, given["schedules"], given["due_at"])
+        case "keep":
+            scheduler(name).keep(place, Duty(Tally(given["tally"]), 0, stamping=True))
+        case _:
+            return _act_in_queue(contender(name), what, place, given)
+    return None
+
+
+def _act_in_queue(who: Contender, what: str, place: str, given: dict[str, Any]) -> dict[str, Any] | None:
     match what:
         case "set_up":
             who.set_up(place)
@@ -46,4 +70,4 @@ def act(who: Contender, what: str, given: dict[str, Any]) -> dict[str, Any] | No
 
 
 if __name__ == "__main__":
-    print(json.dumps(act(contender(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]))))
+    print(json.dumps(act(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))))

@@ -62,6 +62,19 @@ class Contender(Protocol):
         """Puts one job at a time into an idle system whose worker stamps it."""
 
 
+class Scheduler(Protocol):
+    """A scheduler under test, on a place that `plan` prepares."""
+
+    packages: ClassVar[tuple[str, ...]]
+    settings: ClassVar[str]
+
+    def plan(self, place: str, schedules: int, due_at: int) -> None:
+        """Daily schedules, numbered, that all fire at the same second of UTC for the first time."""
+
+    def keep(self, place: str, duty: Duty) -> None:
+        """Keeps time, and runs what is due, until it is killed."""
+
+
 async def enqueue_async(put: Callable[[int], Awaitable[object]], callers: int, seconds: float) -> Pace:
     for number in range(_WARM_UP):
         await put(number)

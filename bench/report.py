@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import graphile
-from bench.act import contender
+from bench.act import contender, scheduler
 from bench.rows import Row
 
 
@@ -30,7 +31,7 @@ class Result:
         return {
             "work": self.row.work,
             "store": self.row.store,
-            "unit": "ms" if self.row.lower_is_better else "jobs/s",
+            "unit": self.row.unit,
             "ours": self.row.ours,
             "jobs": self.row.jobs,
             "figures": self.figures,
@@ -83,14 +84,15 @@ def machine(server_version: str | None) -> dict[str, Any]:
     }
 
 
-def contestants(names: set[str]) -> dict[str, dict[str, str]]:
+def contestants(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
     told: dict[str, dict[str, str]] = {}
-    for name in sorted(names):
+    for name, is_of_schedules in sorted({(name, row.is_of_schedules) for row in rows for name in row.jobs}):
         if name == graphile.NAME:
             told[name] = {"settings": graphile.SETTINGS, "graphile-worker": graphile.version()}
             continue
-        who = contender(name)
-        told[name] = {"settings": who.settings} | {package: metadata.version(package) for package in who.packages}
+        who = scheduler(name) if is_of_schedules else contender(name)
+        versions = {package: metadata.version(package) for package in who.packages}
+        told[f"{name}, schedules" if is_of_schedules else name] = {"settings": who.settings} | versions
     return told
 
 

@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["enqueue", "bulk", "drain", "pickup"]
+Kind = Literal["enqueue", "bulk", "drain", "pickup", "fire", "open"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """`callers` put or `workers` work. `jobs` says how many each contender gets: a slow one fewer, per second all the
-    same. A goal is Duly's figure as a multiple of the contender's: floor, then goal.
+    same. A goal is Duly's figure as a multiple of the contender's: floor, then goal. Of a contender that cannot be run
+    here, the figure that it has `published` stands.
     """
 
     work: str
@@ -20,14 +21,23 @@ class Row:
     workers: int = 1
     jobs: dict[str, int]
     goals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    published: dict[str, float] = field(default_factory=dict)
 
     @property
     def lower_is_better(self) -> bool:
-        return self.kind == "pickup"
+        return self.kind in ("pickup", "fire")
+
+    @property
+    def is_of_schedules(self) -> bool:
+        return self.kind in ("fire", "open")
+
+    @property
+    def unit(self) -> str:
+        return "ms" if self.lower_is_better else "slots/s" if self.is_of_schedules else "jobs/s"
 
     @property
     def peers(self) -> list[str]:
-        return [name for name in self.jobs if name != self.ours]
+        return [name for name in (*self.jobs, *self.published) if name != self.ours]
 
 
 _ENQUEUE_ON_SQLITE = {"duly": 0, "persist-queue": 0, "huey": 0}
@@ -119,6 +129,42 @@ SETS: dict[str, list[Row]] = {
             kind="pickup",
             jobs={"duly": 40, "pgqueuer": 40, "procrastinate": 40, "graphile-worker": 40},
             goals={"graphile-worker": (0.9, 0.7)},
+        ),
+    ],
+    "schedules-sqlite": [
+        Row(
+            work="1,000 due at once, p99 to handler entry",
+            store="sqlite",
+            kind="fire",
+            jobs={"duly": 1_000, "apscheduler": 1_000},
+            goals={"apscheduler": (0.2, 0.05)},
+        ),
+        Row(
+            work="10,000 due at once, opened",
+            store="sqlite",
+            kind="open",
+            ours="duly-timekeeper",
+            jobs={"duly-timekeeper": 10_000},
+            published={"n8n, published": 5_100},
+            goals={"n8n, published": (2.0, 4.0)},
+        ),
+    ],
+    "schedules-postgres": [
+        Row(
+            work="1,000 due at once, p99 to handler entry",
+            store="postgres",
+            kind="fire",
+            jobs={"duly": 1_000, "apscheduler": 1_000},
+            goals={"apscheduler": (0.2, 0.05)},
+        ),
+        Row(
+            work="10,000 due at once, opened",
+            store="postgres",
+            kind="open",
+            ours="duly-timekeeper",
+            jobs={"duly-timekeeper": 10_000},
+            published={"n8n, published": 2_500},
+            goals={"n8n, published": (2.0, 4.0)},
         ),
     ],
 }

@@ -47,3 +47,8 @@ class Tally:
     def pickup_ns(self, number: int) -> int | None:
         put, entry = self._slots[_FIRST_STAMP + 2 * number], self._slots[_FIRST_STAMP + 2 * number + 1]
         return entry - put if entry else None
+
+    def entries(self, count: int) -> list[int] | None:
+        """When each of so many numbers was entered, unless one was not."""
+        entries = self._slots[_FIRST_STAMP + 1 : _FIRST_STAMP + 1 + 2 * count : 2].tolist()
+        return None if 0 in entries else entries

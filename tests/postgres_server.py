@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import fcntl
+import os
 import shutil
 import tempfile
 import uuid
@@ -24,11 +25,18 @@ def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[str]
 
 
 @contextlib.contextmanager
-def running_postgres_in(settings: Mapping[str, str] | None = None) -> Iterator[tuple[Path, str]]:
-    """The same with the directory it lives in, for a test that stops and starts it."""
+def running_postgres_in(
+    settings: Mapping[str, str] | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[Path, str]]:
+    """The same with the directory it lives in, for a test that stops and starts it.
+
+    `environment` is added to the server's own, such as a library that shifts its clock.
+    """
     directory = new_directory()
     try:
-        yield directory, start_once(directory, settings)
+        with _added_to_environment(environment or {}):
+            url = start_once(directory, settings)
+        yield directory, url
     finally:
         stop(directory)
 
@@ -115,6 +123,18 @@ def _start(directory: Path, settings: Mapping[str, str]) -> str:
         conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
     server.start()
     return str(server.get_uri())
+
+
+@contextlib.contextmanager
+def _added_to_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """The wheel starts its server with whatever this process has."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _execute(url: str, statement: str) -> None:

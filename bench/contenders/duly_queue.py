@@ -32,13 +32,13 @@ class DulyQueue(Contender):
         async def define(queue: Queue) -> None:
             await queue.pools.define(Pool(name=_POOL, slots=10_000))
 
-        _with_queue(place, define)
+        with_queue(place, define)
 
     def enqueue(self, place: str, callers: int, seconds: float) -> Pace:
-        return _with_queue(place, lambda q: enqueue_async(lambda n: q.jobs.put(self._job(n)), callers, seconds))
+        return with_queue(place, lambda q: enqueue_async(lambda n: q.jobs.put(self._job(n)), callers, seconds))
 
     def fill(self, place: str, jobs: int) -> Pace:
-        return _with_queue(place, lambda q: fill_async(lambda ns: q.jobs.put_many([self._job(n) for n in ns]), jobs))
+        return with_queue(place, lambda q: fill_async(lambda ns: q.jobs.put_many([self._job(n) for n in ns]), jobs))
 
     def work(self, place: str, duty: Duty) -> None:
         def stamp(job: ClaimedJob) -> None:
@@ -50,10 +50,10 @@ class DulyQueue(Contender):
         stroke = duty.stroke
         handlers = {"noop": stamp if duty.stamping else count}
         pools = {self.pool: 1 if self.pool == _DEFAULT else 500}
-        _with_queue(place, lambda q: q.worker(handlers=handlers, pools=pools, name=f"bench-{duty.worker}").run())
+        with_queue(place, lambda q: q.worker(handlers=handlers, pools=pools, name=f"bench-{duty.worker}").run())
 
     def ping(self, place: str, tally: Tally, count: int) -> None:
-        _with_queue(place, lambda q: ping_async(lambda n: q.jobs.put(self._job(n)), tally, count))
+        with_queue(place, lambda q: ping_async(lambda n: q.jobs.put(self._job(n)), tally, count))
 
     def _job(self, number: int) -> NewJob:
         return NewJob(kind="noop", params={"n": number}, lane=Lane(f"lane-{number}"), pool=self.pool)
@@ -67,9 +67,7 @@ class DulyPlain(DulyQueue):
 
     def fill(self, place: str, jobs: int) -> Pace:
         alike = NewJob(kind="noop", pool=self.pool)
-        return _with_queue(
-            place, lambda q: fill_async(lambda ns: q.jobs.put_alike(alike, [{"n": n} for n in ns]), jobs)
-        )
+        return with_queue(place, lambda q: fill_async(lambda ns: q.jobs.put_alike(alike, [{"n": n} for n in ns]), jobs))
 
 
 class DulyByDefault(DulyQueue):
@@ -77,7 +75,7 @@ class DulyByDefault(DulyQueue):
     pool = _DEFAULT
 
 
-def _with_queue(place: str, use: Callable[[Queue], Awaitable[T]]) -> T:
+def with_queue(place: str, use: Callable[[Queue], Awaitable[T]]) -> T:
     async def main() -> T:
         queue = await Queue.open(Settings(database_url=place))
         try:

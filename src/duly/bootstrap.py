@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from duly.application.jobs import Jobs
+from duly.application.logs import Logs
 from duly.application.order import Order
 from duly.application.places import Places
 from duly.application.pools import Pools
@@ -18,7 +19,7 @@ from duly.application.tickets import Tickets
 from duly.application.timekeeping import Timekeeping
 from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
-from duly.domain.instants import moment_of
+from duly.domain.instants import Micros, moment_of
 from duly.ports.dice import Dice
 from duly.ports.storage import ReadOnlyStorage, Storage
 from duly.ports.telemetry import Telemetry
@@ -29,7 +30,7 @@ from duly.system.dice import SystemDice
 from duly.timekeeper.timekeeper import Timekeeper
 from duly.worker.handlers import Handler
 from duly.worker.pulse import OwnThread, ThreadPulse
-from duly.worker.worker import Worker
+from duly.worker.worker import GRACE, Worker
 
 T = TypeVar("T")
 
@@ -42,6 +43,7 @@ class Queue:
     storage: Storage
     dice: Dice
     jobs: Jobs
+    logs: Logs
     order: Order
     pools: Pools
     schedules: Schedules
@@ -63,6 +65,7 @@ class Queue:
             storage=storage,
             dice=dice,
             jobs=Jobs(storage, dice, places),
+            logs=Logs(storage),
             order=Order(storage),
             pools=Pools(storage),
             schedules=Schedules(storage, dice, places, pace, settings.policies, telemetry),
@@ -79,6 +82,7 @@ class Queue:
         pools: Mapping[PoolName, int],
         name: str,
         prefetch: Mapping[PoolName, int] | None = None,
+        grace: Micros = GRACE,
     ) -> Worker:
         """A worker whose heart beats in a thread with a connection of its own; memory has only one."""
         return Worker(
@@ -89,6 +93,7 @@ class Queue:
             prefetch=prefetch,
             name=name,
             lease=self.settings.lease,
+            grace=grace,
             pulse=None if self._is_in_memory else self._pulse,
         )
 

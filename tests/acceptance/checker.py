@@ -63,10 +63,14 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A handler's run as the journal has it. `end` is None while nothing tells that it has ended."""
+    """A handler's run as the journal has it. `end` is None while nothing tells that it has ended.
+
+    `left` says that the handler came to its end by itself.
+    """
 
     entered: Line
     end: float | None
+    left: bool
 
 
 async def facts_of(database_url: str) -> Facts:
@@ -75,7 +79,7 @@ async def facts_of(database_url: str) -> Facts:
         f"SELECT {', '.join(kind._fields)} FROM {table}"
         for table, kind in (("jobs", Live), ("finished_jobs", Finished), ("pools", PoolRow), ("sessions", SessionRow))
     ]
-    live, finished, pools, sessions = await _looked_up(database_url, queries)
+    live, finished, pools, sessions = await looked_up(database_url, queries)
     return Facts(
         [Live(*row) for row in live],
         [Finished(*row) for row in finished],
@@ -84,7 +88,7 @@ async def facts_of(database_url: str) -> Facts:
     )
 
 
-async def _looked_up(database_url: str, queries: Sequence[str]) -> list[list[Any]]:
+async def looked_up(database_url: str, queries: Sequence[str]) -> list[list[Any]]:
     if not database_url.startswith("postgresql://"):
         return _looked_up_in_file(database_url, queries)
     connection = await asyncpg.connect(database_url)
@@ -113,9 +117,10 @@ def require(*laws: Iterable[str]) -> None:
 def runs_of(journal: Iterable[Line], killed: Mapping[int, float] | None = None) -> list[Run]:
     """A run ends when its handler says so, or at the latest when its process was killed."""
     lines = list(journal)
+    left = {(line.job, line.pid) for line in lines if line.event == "leave"}
     ends = {(line.job, line.pid): line.at for line in lines if line.event in ("leave", "cancelled")}
     return [
-        Run(line, ends.get((line.job, line.pid), (killed or {}).get(line.pid)))
+        Run(line, ends.get((line.job, line.pid), (killed or {}).get(line.pid)), (line.job, line.pid) in left)
         for line in lines
         if line.event == "enter"
     ]

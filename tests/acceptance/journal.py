@@ -47,6 +47,8 @@ class Line:
     pool: str = ""
     lane: str | None = None
     token: int = 0
+    key: str | None = None
+    run: str | None = None
 
 
 class JournalReader:

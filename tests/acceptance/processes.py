@@ -6,16 +6,20 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from duly.bootstrap import Queue
 from duly.domain.ids import PoolName
 from duly.domain.pools import Pool
+from duly.ports.clock import Clock
 from duly.settings import Settings
+from duly.storage.sqlite.storage import SqliteStorage
+from duly.system.dice import SystemDice
 from tests.acceptance.checker import Facts, facts_of
+from tests.acceptance.crash_points import CrashPoint
 from tests.acceptance.journal import JournalReader, boottime
 
 _ROOT = Path(__file__).parents[2]
@@ -38,9 +42,23 @@ async def until_in(database_url: str, fact: Callable[[Facts], bool], *, within: 
         await asyncio.sleep(POLL_SECONDS)
 
 
+async def side_by_side(*scenarios: Coroutine[Any, Any, None]) -> None:
+    """Whichever fails ends the others."""
+    async with asyncio.TaskGroup() as group:
+        for scenario in scenarios:
+            group.create_task(scenario)
+
+
 @contextlib.asynccontextmanager
-async def opened(database_url: str, pools: Mapping[PoolName, int]) -> AsyncIterator[Queue]:
-    queue = await Queue.open(Settings(database_url=database_url))
+async def opened(
+    database_url: str, pools: Mapping[PoolName, int], *, clock: Clock | None = None
+) -> AsyncIterator[Queue]:
+    """`clock` is for SQLite, where it is not the database's."""
+    settings = Settings(database_url=database_url)
+    if clock is not None and not database_url.startswith("postgresql://"):
+        queue = Queue.on(await SqliteStorage.open(database_url, clock=clock), SystemDice(), settings)
+    else:
+        queue = await Queue.open(settings)
     try:
         for name, slots in pools.items():
             await queue.pools.define(Pool(name=name, slots=slots))
@@ -52,7 +70,15 @@ async def opened(database_url: str, pools: Mapping[PoolName, int]) -> AsyncItera
 class Workers:
     """Every process it started is gone when it is left, however that happens."""
 
-    def __init__(self, database_url: str, folder: Path, *, lease_ms: int, fsync: bool = False) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        folder: Path,
+        *,
+        lease_ms: int,
+        fsync: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._folder = folder
         self._path = folder / "journal"
         self._fsync = fsync
@@ -61,13 +87,26 @@ class Workers:
             "PYTHONPATH": f"{_ROOT / 'src'}:{_ROOT}",
             "DULY_DATABASE_URL": database_url,
             "DULY_LEASE_MS": str(lease_ms),
+            **(environment or {}),
         }
         self._started: list[subprocess.Popen[bytes]] = []
         self.journal = JournalReader(self._path)
         self.killed: dict[int, float] = {}
 
-    def start(self, pools: Mapping[PoolName, int]) -> int:
-        command = [sys.executable, "-m", "tests.acceptance.worker_process", "--journal", str(self._path)]
+    def start(self, pools: Mapping[PoolName, int], *options: str) -> int:
+        return self._start("tests.acceptance.worker_process", pools, *options)
+
+    def start_keeper(
+        self, pools: Mapping[PoolName, int], *, crash_at: CrashPoint | None = None, beat_ms: int | None = None
+    ) -> int:
+        """One that keeps time, and works where it is given pools; it notes which statements it runs."""
+        arguments = [f"--statements={self._folder / 'statements'}"]
+        arguments += [f"--crash-at={crash_at}"] if crash_at else []
+        arguments += [f"--beat-ms={beat_ms}"] if beat_ms else []
+        return self._start("tests.acceptance.keeper_process", pools, *arguments)
+
+    def _start(self, module: str, pools: Mapping[PoolName, int], *arguments: str) -> int:
+        command = [sys.executable, "-m", module, "--journal", str(self._path), *arguments]
         command += [f"--pool={name}={executors}" for name, executors in pools.items()]
         command += ["--fsync"] if self._fsync else []
         with (self._folder / f"stderr-{len(self._started)}").open("wb") as stderr:
@@ -86,8 +125,25 @@ class Workers:
         process.wait()
         self.killed[pid] = boottime()
 
+    def crashed(self, pid: int) -> bool:
+        """Whether it has ended itself as `kill -9` would; noted like a kill."""
+        if self._process(pid).poll() != -signal.SIGKILL:
+            return False
+        self.killed.setdefault(pid, boottime())
+        return True
+
+    @property
+    def statements(self) -> list[str]:
+        """Of keepers so far, in order of their first run."""
+        path = self._folder / "statements"
+        return list(dict.fromkeys(path.read_text().split())) if path.exists() else []
+
     def send(self, pid: int, signal_: signal.Signals) -> None:
         self._process(pid).send_signal(signal_)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return dict(self._environment)
 
     async def exit_code(self, pid: int, *, within: float) -> int:
         process = self._process(pid)

@@ -17,7 +17,7 @@ from duly.domain.openings import InFlight
 from duly.domain.policies import Overlap, Policies
 from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
 from duly.domain.runs import Run
-from duly.domain.schedules import Schedule, ScheduleState, Target, new_schedule
+from duly.domain.schedules import Schedule, ScheduleState, Standing, Target, new_schedule
 
 BORN = Instant(1_800_000_000 * SECOND)
 TARGET = Target(kind="report", params={"of": "today"}, pool=PoolName("wide"), priority=3)
@@ -42,7 +42,7 @@ def batch(minutes: float) -> Batch:
     return Batch(Drawn(after(minutes), "run_1", "job_1", 1_000), Pace())
 
 
-def judged(schedule: Schedule, minutes: float) -> tuple[Schedule, list[Run], list[Entry]]:
+def judged(schedule: Schedule, minutes: float) -> tuple[Standing, list[Run], list[Entry]]:
     collecting = batch(minutes)
     opened = collecting.judge(schedule, (), InFlight())
     rows = collecting._rows
@@ -108,9 +108,10 @@ def test_a_schedule_that_cannot_be_evaluated_breaks_and_leaves_no_row() -> None:
     unreadable = replace(minutely("b"), cadence=UnreadableCron("* * * * *", "Mars/Olympus", "no such zone"))
 
     collecting.judge(minutely("a"), (), InFlight())
-    broken = collecting.judge(unreadable, (), InFlight())
+    collecting.judge(unreadable, (), InFlight())
     collecting.judge(minutely("c"), (), InFlight())
 
+    (broken,) = collecting._broken
     assert broken.state is ScheduleState.BROKEN
     assert "no such zone" in (broken.state_reason or "")
     assert [row.run.schedule_id for row in collecting._rows] == ["a", "c"]

@@ -76,8 +76,8 @@ class Past:
         return [run.id for run in runs]
 
     async def skip(self, number: int, reason: Reason = Reason.OVERLAP) -> None:
-        run = replace(
-            self._run(number), status=RunStatus.SKIPPED, reason=reason, job_id=None, completed_at=minute(number)
+        run = self._run(number)._replace(
+            status=RunStatus.SKIPPED, reason=reason, job_id=None, completed_at=minute(number)
         )
 
         async def work(tx: Transaction) -> None:

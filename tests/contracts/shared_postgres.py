@@ -7,6 +7,9 @@ import asyncpg
 from duly.storage.postgres.storage import PostgresStorage
 
 _TABLES = (
+    "job_logs",
+    "job_progress",
+    "job_artifacts",
     "jobs",
     "finished_jobs",
     "tickets",

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from duly import cron, every
+from duly.application.catching_up import Taken, take
 from duly.bootstrap import Queue, Settings
 from duly.domain.decisions import Fate
 from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND
-from duly.domain.runs import Gap, GapReason
+from duly.domain.runs import Arrears, Gap, GapReason
 from duly.domain.schedules import Target
 from tests.contracts.keeping import Keeping, at
 from tests.contracts.world import WIDE, World
@@ -282,3 +283,29 @@ async def test_what_an_unreadable_cadence_owes_is_forgiven_and_others_catch_up(w
     assert await keeping.missed("a") == [(-1, -1, 1, "outage"), (2, 5, 4, "outage")]
     await world.rows(f"DELETE FROM schedule_gaps WHERE first_slot = {EARLIER.first}")  # which nobody planned
     assert len(await keeping.runs("b")) == 7
+
+
+@pytest.mark.req("CRON-04", error=True)
+async def test_what_cannot_be_caught_up_now_stays_owed_and_others_catch_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeping = Keeping(world)
+    for name in ("a", "b"):
+        await keeping.schedule(name, overlap="allow", catch_up=FIRE)
+
+    def failing(owed: Arrears, *rest: Any, **more: Any) -> Taken:
+        if owed.schedule_id == "a":
+            raise RuntimeError("a bug")
+        return take(owed, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("duly.application.openings.take", failing)
+        await keeping.outage_until(5.5)
+        await keeping.tick()
+        await keeping.tick()
+    assert len(await keeping.runs("b")) == 5
+    assert [owed.count for owed in await world.transact(lambda tx: tx.ledger.arrears(ScheduleId("a")))] == [5]
+
+    await keeping.alive_until(7)
+    await keeping.tick()
+    assert len(await keeping.runs("a")) == 7

@@ -77,8 +77,8 @@ async def test_runs_by_hand_and_backfills_stand_beside_a_slot_each_once_by_its_k
     again = await world.transact(
         lambda tx: tx.ledger.add(
             [
-                replace(filled[1], id=by_hand.id),
-                replace(filled[0], id=slot.id),
+                filled[1]._replace(id=by_hand.id),
+                filled[0]._replace(id=slot.id),
                 run("twice", _at(5), kind=RunKind.MANUAL, own_key="press"),
                 run("refilled", kind=RunKind.BACKFILL, own_key="fill"),
                 run("other", _at(1), kind=RunKind.BACKFILL, own_key="press"),
@@ -140,8 +140,8 @@ async def test_a_row_is_closed_with_its_reason(world: World) -> None:
     await planned(world)
     row = run("run")
     await world.transact(lambda tx: tx.ledger.add([row, run("other", _at(1))]))
-    closed = replace(
-        row, status=RunStatus.SKIPPED, reason=Reason.OVERLAP, detail="x was in flight", completed_at=_at(1)
+    closed = row._replace(
+        status=RunStatus.SKIPPED, reason=Reason.OVERLAP, detail="x was in flight", completed_at=_at(1)
     )
 
     await _close(world, closed)
@@ -159,7 +159,7 @@ async def test_a_row_that_has_ended_never_changes(world: World, status: RunStatu
 
     for later in RunStatus:
         if later.is_terminal:
-            change = replace(ended, status=later, detail="changed", completed_at=_at(1))
+            change = ended._replace(status=later, detail="changed", completed_at=_at(1))
             await _close(world, change)
 
     assert await row_of(world) == ended

@@ -228,6 +228,22 @@ async def test_replacing_ends_a_retry_that_waits_for_its_time(world: World) -> N
     assert [job.key for job in await hand.claim(5)] == ["s:2027-01-15T08:02:00Z"]
 
 
+async def test_replacing_stops_a_retry_whose_first_attempt_was_pruned(world: World) -> None:
+    keeping = Keeping(world)
+    retry = RetryPolicy(max_attempts=2, backoff_ms=0)
+    await keeping.schedule(overlap="replace", target=Target(kind="flaky", pool=WIDE, retry=retry))
+    await keeping.at(1)
+    hand = await world.hand()
+    await hand.fail(*await hand.claim())
+    (running,) = await hand.claim()
+    world.clock.advance(1)
+    assert await world.queue.jobs.prune(before=world.clock.now()) == 1
+
+    await keeping.at(2)
+
+    assert (await world.live(running.id)).cancel_reason == "a later slot took its place"
+
+
 async def test_late_slots_that_replace_each_other_leave_the_newest(world: World) -> None:
     keeping = Keeping(world)
     await keeping.schedule(overlap="replace")

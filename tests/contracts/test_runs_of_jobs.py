@@ -4,7 +4,7 @@ import pytest
 
 from duly.domain.ids import JobId
 from duly.domain.instants import Instant
-from duly.domain.jobs import Ending, JobStatus
+from duly.domain.jobs import Ending, JobStatus, PutOutcome
 from duly.domain.retries import NO_RETRY, RetryPolicy
 from duly.domain.runs import Run, RunStatus
 from duly.domain.schedules import ScheduleState
@@ -243,15 +243,17 @@ async def test_an_exchange_that_is_repeated_counts_no_attempt_twice(world: World
 
 
 @pytest.mark.req("GRAPH-07")
-async def test_a_job_that_replaces_another_keeps_the_row_of_the_one_that_stood(world: World) -> None:
+async def test_a_job_that_is_put_under_the_key_of_a_run_leaves_the_run_as_it_was_planned(world: World) -> None:
+    """Or the row would say of a slot that it succeeded, when something else ran."""
     await planned(world)
     await launched(world, key="slot")
 
-    await world.put("report", key="slot", params={"of": "today"})
+    put = await world.puts("mine", key="slot", params={"of": "today"})
 
+    assert (put.job_id, put.outcome) == (JOB, PutOutcome.LEFT)
     hand = await world.hand()
     (job,) = await hand.claim()
-    assert (job.id, job.ledger_run, job.payload) == (JOB, "run", '{"of":"today"}')
+    assert (job.id, job.ledger_run, job.kind) == (JOB, "run", "report")
     await hand.finish(job)
     assert (await row_of(world)).status is RunStatus.SUCCESS
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,53 @@ async def test_what_means_nothing_is_refused_with_its_field(world: World, given:
     assert await world.queue.schedules.list(owner=None) == []
 
 
+@pytest.mark.parametrize("wrong", [5, b"s", "a\0b", "\ud800", ""])
+async def test_what_cannot_be_an_id_or_an_owner_is_refused_on_both_stores_alike(world: World, wrong: Any) -> None:
+    schedules = world.queue.schedules
+    for asking, field in (
+        (schedules.get(wrong, owner=None), "id"),
+        (schedules.pause(wrong, owner=None), "id"),
+        (schedules.list(owner=wrong), "owner"),
+        (schedules.list(owner=None, after=wrong), "after"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            await asking
+        assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"expected_revision": "1"}, "expected_revision"),
+        ({"expected_revision": True}, "expected_revision"),
+        ({"expected_revision": 10**30}, "expected_revision"),
+        ({"withdraw": "no"}, "withdraw"),
+    ],
+)
+async def test_a_change_that_means_nothing_is_refused_with_its_field(
+    world: World, given: dict[str, Any], field: str
+) -> None:
+    keeping = Keeping(world)
+    await keeping.schedule()
+
+    with pytest.raises(InvalidInput) as refused:
+        await keeping.schedules.pause("s", owner="ann", **given)
+
+    assert refused.value.field == field
+    assert (await keeping.get()).revision == 1
+
+
+@pytest.mark.parametrize("before", ["2027-01-15T08:01:00Z", datetime(2027, 1, 15, tzinfo=UTC), 10**30])
+async def test_runs_are_listed_before_an_instant_and_nothing_else(world: World, before: Any) -> None:
+    keeping = Keeping(world)
+    await keeping.schedule()
+
+    with pytest.raises(InvalidInput) as refused:
+        await keeping.schedules.runs("s", owner=None, before=before)
+
+    assert refused.value.field == "before"
+
+
 async def test_a_pool_that_is_not_there_is_refused(world: World) -> None:
     keeping = Keeping(world)
     nowhere = Target(kind="work", pool="nowhere")  # type: ignore[arg-type]
@@ -98,6 +146,23 @@ async def test_a_pool_that_is_not_there_is_refused(world: World) -> None:
 
 
 # Upserting
+
+
+async def test_an_upsert_of_what_is_over_leaves_it_as_it_is(world: World) -> None:
+    """As a program does that says at each start which schedules it has."""
+    keeping = Keeping(world)
+    upsert = keeping.schedules.upsert
+    single = once(moment_of(at(1)))
+    made = await upsert("s", owner="ann", cadence=single, target=WORK)
+    await keeping.at(2)
+
+    again = await upsert("s", owner="ann", cadence=single, target=WORK)
+
+    assert (again.revision, again.next_slot, again.created_at) == (1, None, made.created_at)
+    for changed in ({"target": OTHER}, {"owner": "bob"}, {"schedule_id": "t"}):
+        asked: dict[str, Any] = {"schedule_id": "s", "owner": "ann", "cadence": single, "target": WORK} | changed
+        with pytest.raises(InvalidInput, match="no fire left"):
+            await upsert(**asked)
 
 
 async def test_an_upsert_creates_then_changes_then_leaves_as_it_is(world: World) -> None:

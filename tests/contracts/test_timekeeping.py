@@ -10,11 +10,12 @@ import pytest
 from duly import Unavailable, cron, every, once
 from duly.domain.decisions import Fate
 from duly.domain.ids import PoolName
-from duly.domain.instants import SECOND, moment_of
+from duly.domain.instants import SECOND, Instant, moment_of
 from duly.domain.jobs import JobStatus
+from duly.domain.policies import Policies
 from duly.domain.retries import RetryPolicy
 from duly.domain.runs import Run
-from duly.domain.schedules import ScheduleState, Target
+from duly.domain.schedules import Schedule, ScheduleState, Target
 from duly.storage.sql.ledger import SqlLedger
 from duly.storage.sql.schedules import SqlSchedules
 from tests.contracts.clocks import MORNING
@@ -137,6 +138,19 @@ async def test_a_job_that_somebody_put_under_a_slots_key_does_not_leave_its_row_
     (run,) = await keeping.runs()
     assert (run.status, run.reason, run.error_message) == ("error", "launch", f"job {job_id} has the key of this slot")
     assert held.id == job_id
+
+
+@pytest.mark.req("GRAPH-07", error=True)
+async def test_a_slot_does_not_take_the_place_of_a_job_that_somebody_put_under_its_key(world: World) -> None:
+    keeping = Keeping(world)
+    await keeping.schedule()
+    job_id = await world.put("theirs", key="s:2027-01-15T08:01:00Z")
+
+    await keeping.at(1)
+
+    assert await keeping.fates() == ["1: error launch"]
+    assert (await world.live(job_id)).kind == "theirs"
+    assert await (await world.hand()).work_off() == ["theirs"]
 
 
 @pytest.mark.req("CRON-02")
@@ -275,6 +289,27 @@ async def test_a_slot_fires_when_jitter_says_and_is_planned_for_its_own_instant(
 # What goes wrong
 
 
+@pytest.mark.req("CRON-05", error=True)
+async def test_a_slot_that_was_planned_after_an_outage_was_not_missed_in_it(world: World) -> None:
+    """Jitter would have let some of them fire before the revision that plans them was made."""
+    keeping = Keeping(world)
+    names = [f"s{number}" for number in range(20)]
+    for name in names:
+        await keeping.schedule(name, cadence=every("1h"))
+        await keeping.schedules.pause(name, owner=None)
+    await keeping.at(10)
+    await keeping.outage_until(40)
+    await keeping.tick()
+
+    for name in names:
+        await keeping.schedules.edit(name, owner=None, policies=Policies(jitter_ms=30 * 60_000))
+        await keeping.schedules.resume(name, owner=None)
+    await keeping.at(90)
+
+    assert {tuple(await keeping.fates(name)) for name in names} == {("60: pending",)}
+    assert [await keeping.missed(name) for name in names] == [[]] * len(names)
+
+
 @pytest.mark.req("CRON-11", error=True)
 async def test_a_schedule_that_cannot_be_evaluated_breaks_alone(world: World) -> None:
     keeping = Keeping(world)
@@ -317,6 +352,26 @@ async def test_a_schedule_whose_rows_cannot_be_written_breaks_alone(
     assert await keeping.fates("a") == await keeping.fates("c") == ["1: pending", "2: skipped overlap"]
     broken = await keeping.get("b")
     assert (broken.state, broken.state_reason) == (ScheduleState.BROKEN, "ValueError: this row is cursed")
+
+
+async def test_where_what_is_due_cannot_be_read_it_is_not_asked_for_without_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeping = Keeping(world)
+    await keeping.schedule()
+    asked: list[Instant] = []
+
+    async def refusing(self: SqlSchedules, now: Instant, most: int) -> list[Schedule]:
+        asked.append(now)
+        if len(asked) > 10:
+            raise Unavailable("asked without end")
+        raise ValueError("permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlSchedules, "due", refusing)
+        await keeping.at(1)
+
+    assert len(asked) == 1
 
 
 async def test_where_nothing_can_be_written_nobody_is_broken(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,3 +545,17 @@ async def test_jobs_that_ended_are_as_the_ledger_says(world: World) -> None:
 
     assert await keeping.fates() == ["1: success", "2: error", "3: cancelled"]
     assert (await world.ended(third.id)).status is JobStatus.CANCELLED
+
+
+@pytest.mark.req("OWN-06", error=True)
+async def test_slots_that_are_opened_in_time_are_not_missed_while_the_heart_is_held_up(world: World) -> None:
+    keeping = Keeping(world)
+    await keeping.schedule(cadence=every("10s"), overlap="allow")
+    await keeping.at(1)
+    world.clock.advance(0.005)
+
+    for _ in range(30):
+        world.clock.advance(10)
+        await keeping.tick()
+
+    assert await keeping.missed() == []

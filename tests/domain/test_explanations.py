@@ -204,7 +204,7 @@ def test_a_slot_that_was_missed_and_caught_up_says_both() -> None:
 
 
 def test_runs_by_hand_for_the_same_instant_are_told() -> None:
-    by_hand = replace(run(RunStatus.SUCCESS), id=RunId("run_2"), kind=RunKind.BACKFILL, own_key="backfill:may")
+    by_hand = run(RunStatus.SUCCESS)._replace(id=RunId("run_2"), kind=RunKind.BACKFILL, own_key="backfill:may")
 
     explanation = explained(run=run(RunStatus.SUCCESS), by_hand=[by_hand])
 

@@ -312,7 +312,9 @@ def test_after_an_outage_a_schedule_has_exactly_one_next_slot_and_it_lies_ahead(
     opened = replace(schedule, opened_through=result.opened_through).planned()
 
     assert opened.next_slot == SECOND_0 + 360
-    assert decided(opened, minutes=5.75, outages=OUTAGE) == Plan(opened_through=result.opened_through)
+    assert decided(opened, minutes=5.75, outages=OUTAGE) == Plan(
+        opened_through=result.opened_through, next_slot=opened.next_slot, fire_at=opened.fire_at
+    )
 
 
 @pytest.mark.req("GRAPH-10")

@@ -176,12 +176,14 @@ def test_a_run_never_goes_backwards() -> None:
 
 
 def test_what_was_opened_plans_the_next_and_remembers_the_last_run() -> None:
-    opened = schedule().opened(1_800_000_120).ran(1_800_000_060)
+    made = schedule()
 
-    assert (opened.opened_through, opened.next_slot) == (1_800_000_120, 1_800_000_180)
-    assert opened.fire_at == 1_800_000_180 * SECOND
-    assert opened.last_run_at == 1_800_000_060 * SECOND
-    assert opened.ran(1_800_000_000).last_run_at == opened.last_run_at
+    ran = made.standing.ran(1_800_000_060)
+
+    assert made.next_after(1_800_000_120) == (1_800_000_180, 1_800_000_180 * SECOND)
+    assert (ran.opened_through, ran.next_slot, ran.fire_at) == (made.opened_through, made.next_slot, made.fire_at)
+    assert ran.last_run_at == 1_800_000_060 * SECOND
+    assert ran.ran(1_800_000_000).last_run_at == ran.last_run_at
 
 
 @pytest.mark.req("CRON-11", error=True)

@@ -19,7 +19,7 @@ from duly.worker import worker
 _RESTS = {
     timekeeper: ("BEAT", "_SHORTEST_BACKOFF", "_LONGEST_BACKOFF", "_LOOK_AGAIN", "_LONGEST_WAIT"),
     timekeeper_heart: ("BEAT", "_RETRY_AFTER"),
-    worker: ("_LONGEST_REST", "_RETRY_AFTER", "_LAST_WORDS"),
+    worker: ("_LONGEST_REST", "_RETRY_AFTER"),
     worker_heart: ("_RETRY_AFTER", "_SHORTEST_SLEEP"),
 }
 

@@ -19,13 +19,14 @@ from duly.domain.openings import MOST_AT_ONCE, InFlight, Missed, Opening, plan
 from duly.domain.policies import Overlap
 from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
 from duly.domain.runs import Arrears, Gap, GapReason, Reason, Run, RunKind, RunStatus
-from duly.domain.schedules import Schedule, slot_key
+from duly.domain.schedules import Schedule, Standing, slot_key
 from duly.ports.clock import Clock
 from duly.ports.dice import Dice
 from duly.ports.storage import Transaction
 
 MOST_ROWS = 1_000
 _LONGEST_REASON = 500
+_POSTPONED_FOR = Micros(60 * SECOND)
 _REPLACED = "a later slot took its place"
 
 T = TypeVar("T")
@@ -69,7 +70,7 @@ class Batch:
         self._gaps: list[Gap] = []
         self._arrears: list[Arrears] = []
         self._stops: list[tuple[ScheduleId, RunId]] = []
-        self._advanced: dict[ScheduleId, Schedule] = {}
+        self._advanced: dict[ScheduleId, Standing] = {}
         self._broken: list[Schedule] = []
 
     @property
@@ -78,33 +79,34 @@ class Batch:
 
     def judge(
         self, schedule: Schedule, outages: Sequence[Outage], in_flight: InFlight, *, until: Instant | None = None
-    ) -> Schedule:
+    ) -> Standing:
         """Decides what fires until then, by default now. A schedule that cannot be evaluated breaks, and no other."""
         until = self.now if until is None else until
         try:
             decided = plan(schedule, now=until, outages=outages, in_flight=in_flight, run_ids=self._run_ids)
             rows = [self._row_of(schedule, opening) for opening in decided.openings]
             owed = [owed_for(schedule, missed, now=self.now, pace=self._pace) for missed in decided.arrears]
-            after = schedule.opened(decided.opened_through)
-            ran = [opening.slot for opening in decided.openings if opening.reason is None]
-            after = after.ran(ran[-1]) if ran else after
         except Exception as error:  # noqa: BLE001 - whatever it was, the others have slots to open
             return self.break_down(schedule, error)
         self._rows += rows
-        for missed in (*decided.gaps, *(rest for _, rest in owed if rest)):
-            self._miss(schedule, missed)
-        for arrears, _ in owed:
-            self._owe(arrears)
-        self._stops += [(schedule.id, RunId(run_id)) for run_id in (*decided.withdraw, *decided.stop)]
-        self._advanced[schedule.id] = after
-        return after
+        if decided.gaps or owed:
+            self._account_for(schedule, decided.gaps, owed)
+        if decided.withdraw or decided.stop:
+            self._stops += [(schedule.id, RunId(run_id)) for run_id in (*decided.withdraw, *decided.stop)]
+        standing = Standing(
+            schedule.id, decided.opened_through, decided.next_slot, decided.fire_at, schedule.last_run_at
+        )
+        if ran := [opening.slot for opening in decided.openings if opening.reason is None]:
+            standing = standing.ran(ran[-1])
+        self._advanced[schedule.id] = standing
+        return standing
 
-    def break_down(self, schedule: Schedule, error: Exception) -> Schedule:
+    def break_down(self, schedule: Schedule, error: Exception) -> Standing:
         broken = schedule.broken(at=self.now, reason=f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
         self._broken.append(broken)
         fact = Decision(schedule_id=schedule.id, at=self.now, fate=Fate.BROKEN, detail=broken.state_reason)
         self.decisions.append(fact)
-        return broken
+        return broken.standing
 
     def catch_up(self, schedule: Schedule, planned: Schedule, taken: Taken) -> None:
         """Opens missed slots as they were `planned`, whatever the schedule has become."""
@@ -119,14 +121,18 @@ class Batch:
         self._add_gap(gap)
         self._arrears.append(nothing)
 
+    def postpone(self, owed: Arrears) -> None:
+        """It stays owed, and is tried again when others have had their turn."""
+        self._arrears.append(replace(owed, due_at=Instant(self.now + _POSTPONED_FOR)))
+
     def add(self, schedule: Schedule, slots: Sequence[int], *, kind: RunKind, own_key: str) -> None:
         """Runs that no cadence planned: by hand, or of a backfill."""
         self._rows += [self._opened(schedule, slot, Fate.OPENED, kind=kind, own_key=own_key) for slot in slots]
         self._ran(schedule, slots)
 
     def _ran(self, schedule: Schedule, slots: Sequence[int]) -> None:
-        before = self._advanced.get(schedule.id, schedule)
-        self._advanced[schedule.id] = before.ran(max(slots))
+        standing = self._advanced.get(schedule.id) or schedule.standing
+        self._advanced[schedule.id] = standing.ran(max(slots))
 
     # Rows, jobs, gaps, arrears
 
@@ -187,6 +193,14 @@ class Batch:
         )
         position = self._drawn.position + number
         return _Row(run, fate, Entry(job_id, new, target.payload, self.now, position, ledger_run=run.id))
+
+    def _account_for(
+        self, schedule: Schedule, gaps: Sequence[Missed], owed: Sequence[tuple[Arrears, Missed | None]]
+    ) -> None:
+        for missed in (*gaps, *(rest for _, rest in owed if rest)):
+            self._miss(schedule, missed)
+        for arrears, _ in owed:
+            self._owe(arrears)
 
     def _miss(self, schedule: Schedule, missed: Missed) -> None:
         gap = Gap(
@@ -249,8 +263,7 @@ class Batch:
 
     def _fail(self, row: _Row, why: str) -> None:
         row.entry, row.fate = None, Fate.FAILED
-        row.run = replace(
-            row.run,
+        row.run = row.run._replace(
             status=RunStatus.ERROR,
             reason=Reason.LAUNCH,
             error_message=why,

@@ -9,10 +9,10 @@ from duly.application.pace import Pace
 from duly.domain.coverage import Outage, outages_between
 from duly.domain.decisions import Decision
 from duly.domain.errors import InvalidInput
-from duly.domain.instants import SECOND, Instant
+from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.openings import InFlight
 from duly.domain.runs import Arrears
-from duly.domain.schedules import Schedule, UnknownSchedule
+from duly.domain.schedules import Schedule, Standing, UnknownSchedule
 from duly.ports.storage import Transaction
 
 
@@ -29,10 +29,12 @@ async def open_schedules(tx: Transaction, due: Sequence[Schedule], drawn: Drawn,
     """Opens what is due of schedules that are kept from others; what does not fit stays due."""
     if not due:
         return Opened()
-    outages = await outages_until(tx, drawn.now, pace, since=min(schedule.fire_at or drawn.now for schedule in due))
+    since = min(schedule.fire_at or drawn.now for schedule in due)
+    # Whoever opens slots keeps time, even if its heart is held up.
+    outages = await outages_until(tx, drawn.now, pace, since=since, silent_for=Micros(pace.outage_after // 2))
     in_flight = await tx.ledger.in_flight([schedule.id for schedule in due])
     batch = Batch(drawn, pace)
-    judged: list[Schedule] = []
+    judged: list[Standing] = []
     for schedule in due:
         if batch.is_full:
             break
@@ -55,15 +57,22 @@ async def open_before_change(
         if min(schedule.next_slot * SECOND, schedule.fire_at) > drawn.now:
             break
         in_flight = (await tx.ledger.in_flight([schedule.id])).get(schedule.id) or InFlight()
-        schedule = batch.judge(schedule, outages, in_flight, until=max(drawn.now, schedule.fire_at))
+        batch.judge(schedule, outages, in_flight, until=max(drawn.now, schedule.fire_at))
         await batch.save(tx)
+        # As it is now: moved on, or broken.
+        schedule = await tx.schedules.lock(schedule.id) or schedule
     return schedule, batch.decisions
 
 
-async def outages_until(tx: Transaction, now: Instant, pace: Pace, *, since: Instant) -> list[Outage]:
-    """If nobody kept time lately, coverage begins anew first: what fell into the silence was missed, not late."""
+async def outages_until(
+    tx: Transaction, now: Instant, pace: Pace, *, since: Instant, silent_for: Micros | None = None
+) -> list[Outage]:
+    """If nobody kept time lately, coverage begins anew first: what fell into the silence was missed, not late.
+
+    After a silence of `silent_for`, by default an outage's, coverage is extended.
+    """
     spans = await tx.ledger.coverage(since)
-    if not spans or now - spans[-1].end > pace.outage_after:
+    if not spans or now - spans[-1].end > (pace.outage_after if silent_for is None else silent_for):
         await tx.ledger.keep_alive(now, outage_after=pace.outage_after)
         spans = await tx.ledger.coverage(since)
     return outages_between(spans, outage_after=pace.outage_after)
@@ -85,6 +94,9 @@ async def catch_up(tx: Transaction, drawn: Drawn, pace: Pace) -> Opened:
             taken = take(owed, planned.cadence, now=drawn.now, most=room, pace=pace)
         except InvalidInput:
             batch.forgive(owed)
+            continue
+        except Exception:  # noqa: BLE001 - whatever it was, it must not stand in the way of others
+            batch.postpone(owed)
             continue
         batch.catch_up(schedule, planned, taken)
         room -= len(taken.slots)
@@ -108,5 +120,6 @@ async def _as_planned(tx: Transaction, owed: Arrears) -> tuple[Schedule, Schedul
         cadence=revision.cadence,
         policies=revision.policies,
         target=revision.target,
+        updated_at=revision.recorded_at,
     )
     return schedule, planned

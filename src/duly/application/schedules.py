@@ -24,6 +24,7 @@ from duly.domain.instants import SECOND, Instant
 from duly.domain.policies import Policies
 from duly.domain.runs import Run, RunKind
 from duly.domain.schedules import (
+    LONGEST_ID,
     Fire,
     Revision,
     Schedule,
@@ -41,6 +42,7 @@ from duly.ports.telemetry import Telemetry
 
 LONGEST_KEY = 64
 _MOST_LISTED = 1_000
+_MOST_NUMBERED = 2**63 - 1
 
 Changes = Mapping[str, Any]
 
@@ -82,7 +84,7 @@ class Schedules:
     async def upsert(
         self, schedule_id: str, *, owner: str, cadence: Cadence, target: Target, policies: Policies | None = None
     ) -> Schedule:
-        """Creates it, or makes it this and active; what is so already stays at its revision."""
+        """Creates it, or makes it this and active; what is so already stays at its revision, even if it is over."""
         return await self._define(schedule_id, owner, cadence, target, policies, anew=False)
 
     async def _define(
@@ -91,10 +93,12 @@ class Schedules:
         drawn = self._draw()
         policies = self.defaults if policies is None else policies
         _require_plan(target=target, policies=policies)
+        changes = {"cadence": cadence, "target": target, "policies": policies, **_IN_STATE[ScheduleState.ACTIVE]}
+        if not anew and _is_over(cadence, drawn.now) and (over := await self._so_already(schedule_id, owner, changes)):
+            return over
         new = new_schedule(
             schedule_id=schedule_id, owner=owner, cadence=cadence, target=target, policies=policies, now=drawn.now
         )
-        changes = {"cadence": cadence, "target": target, "policies": policies, **_IN_STATE[ScheduleState.ACTIVE]}
         earlier_runs = count()
 
         async def work(tx: Transaction) -> _Changed:
@@ -113,6 +117,11 @@ class Schedules:
             return await self._revise(tx, schedule, changes, drawn)
 
         return self._told(await self.storage.transact(work))
+
+    async def _so_already(self, schedule_id: str, owner: str, changes: Changes) -> Schedule | None:
+        known = ScheduleId(text_of(schedule_id, field="id", longest=LONGEST_ID))
+        schedule = await self.storage.read(lambda tx: tx.schedules.get(known))
+        return schedule if schedule is not None and schedule.owner == owner and _is_so(schedule, changes) else None
 
     async def edit(
         self,
@@ -158,6 +167,10 @@ class Schedules:
         *,
         withdraw: bool = False,
     ) -> Schedule:
+        if expected_revision is not None:
+            whole_number_of(expected_revision, field="expected_revision", least=1, most=_MOST_NUMBERED)
+        if not isinstance(withdraw, bool):
+            raise InvalidInput("withdraw", f"is a {type(withdraw).__name__}", fix="use True or False")
         drawn = self._draw()
         if "cadence" in changes:
             require_fires(changes["cadence"], after=drawn.now // SECOND)
@@ -228,6 +241,8 @@ class Schedules:
         Runs that share a slot come together, so a page may be shorter than asked while more are to come.
         """
         whole_number_of(most, field="most", least=1, most=_MOST_LISTED)
+        if before is not None:
+            whole_number_of(before, field="before", least=-_MOST_NUMBERED, most=_MOST_NUMBERED)
 
         async def work(tx: Transaction) -> Sequence[Run]:
             schedule = await _known(tx, schedule_id, owner)
@@ -308,8 +323,8 @@ class Schedules:
     async def list(self, *, owner: str | None, after: str | None = None, most: int = 100) -> Sequence[Schedule]:
         """In order of id, tombstones left out; `after` is the id of the last one seen."""
         whole_number_of(most, field="most", least=1, most=_MOST_LISTED)
-        whose = None if owner is None else Owner(owner)
-        last = None if after is None else ScheduleId(after)
+        whose = None if owner is None else Owner(text_of(owner, field="owner"))
+        last = None if after is None else ScheduleId(text_of(after, field="after"))
 
         async def work(tx: Transaction) -> Sequence[Schedule]:
             return await tx.schedules.of_owner(whose, after=last, most=most)
@@ -320,6 +335,10 @@ class Schedules:
     update = edit
     trigger = run_now
     describe = get
+
+
+def _is_over(cadence: object, now: Instant) -> bool:
+    return isinstance(cadence, Cadence) and cadence.next_second(now // SECOND) is None
 
 
 def _is_so(schedule: Schedule, changes: Changes) -> bool:
@@ -334,7 +353,7 @@ def _mended(schedule: Schedule, changes: Changes) -> Changes:
 async def _known(tx: Transaction, schedule_id: str, owner: str | None, *, lock: bool = False) -> Schedule:
     """A schedule of the caller's, or its tombstone."""
     find = tx.schedules.lock if lock else tx.schedules.get
-    schedule = await find(ScheduleId(schedule_id))
+    schedule = await find(ScheduleId(text_of(schedule_id, field="id")))
     if schedule is None or owner not in (None, schedule.owner):
         raise UnknownSchedule(schedule_id)
     return schedule

@@ -1,7 +1,5 @@
 """Ends runs in flight: what waits is withdrawn, what runs is asked to stop and loses its claim if it does not."""
 
-from dataclasses import replace
-
 from duly.application.pace import Pace
 from duly.domain.ids import RunId
 from duly.domain.instants import Instant
@@ -24,7 +22,7 @@ async def end_run(
     except (UnknownJob, JobAlreadyFinished):
         return False
     if run.status is RunStatus.PENDING and not job.is_locked:
-        await tx.ledger.close([replace(run, status=RunStatus.CANCELLED, reason=reason, detail=why, completed_at=now)])
+        await tx.ledger.close([run._replace(status=RunStatus.CANCELLED, reason=reason, detail=why, completed_at=now)])
     if not await tx.jobs.cancel(job.id, reason=why, now=now):
         await tx.ledger.revoke_later(job.id, at=Instant(now + pace.stop_within), reason=why)
     return True

@@ -11,7 +11,7 @@ def fire_at(schedule_id: ScheduleId, cadence: Cadence, slot: int, *, jitter_ms: 
     """The instant a slot, a UTC second, fires at: uniform within ±`jitter_ms` around it.
 
     Kept under half the smaller gap to a neighbouring slot, so that slots never change places, and never before the
-    schedule itself began.
+    revision that plans it was made.
     """
     at = slot * SECOND
     if jitter_ms == 0:

@@ -78,7 +78,8 @@ class NewJob:
             raise InvalidInput("retry", f"is a {type(self.retry).__name__}", fix="use a RetryPolicy")
         if self.resources != ():
             object.__setattr__(self, "resources", self._checked_resources())
-        object.__setattr__(self, "payload", payload_of(self.params, field="params"))
+        if self.params is not None:
+            object.__setattr__(self, "payload", payload_of(self.params, field="params"))
 
     def _checked_resources(self) -> tuple[PoolName, ...]:
         """Sorted, because resources are taken in name order; the pool itself is not an extra one."""

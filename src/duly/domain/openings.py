@@ -18,7 +18,9 @@ A slot is missed if it fires inside an outage; it is late if it fires before now
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple
 
 from duly.domain.coverage import Outage
 from duly.domain.ids import RunId
@@ -41,8 +43,7 @@ class InFlight:
         return bool(self.running or self.waiting)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(NamedTuple):
     """A slot's row: a run to put, or the reason why there is none."""
 
     run_id: RunId
@@ -73,12 +74,16 @@ class ToCatchUp:
 
 @dataclass(slots=True, kw_only=True)
 class Plan:
+    """What becomes of the slots through `opened_through`, and which one comes next, at `fire_at`."""
+
     openings: list[Opening] = field(default_factory=list)
     gaps: list[Missed] = field(default_factory=list)
     arrears: list[ToCatchUp] = field(default_factory=list)
     withdraw: list[str] = field(default_factory=list)
     stop: list[str] = field(default_factory=list)
     opened_through: int
+    next_slot: int | None = None
+    fire_at: Instant | None = None
 
 
 def plan(
@@ -89,17 +94,19 @@ def plan(
     Slots missed in an outage are counted, not listed, so that the longest outage costs no more than the shortest.
     """
     deciding = _Deciding(schedule, in_flight, run_ids)
+    decided = deciding.plan
     silences = _Silences(outages)
-    slot = schedule.cadence.next_second(schedule.opened_through)
-    while slot is not None and not deciding.is_full and (fires_at := schedule.fires_at(slot)) <= now:
+    slot, fires_at = schedule.next_after(schedule.opened_through)
+    while slot is not None and fires_at is not None and fires_at <= now and not deciding.is_full:
         outage = silences.around(fires_at)
         if outage is not None:
             deciding.miss(slot, _last_slot(schedule, slot, fires_by=min(now, Instant(outage.end - 1))))
         else:
-            deciding.open_late(slot)
-        slot = schedule.cadence.next_second(deciding.plan.opened_through)
+            deciding.open_late(slot, fires_at)
+        slot, fires_at = schedule.next_after(decided.opened_through)
     deciding.settle_missed()
-    return deciding.plan
+    decided.next_slot, decided.fire_at = slot, fires_at
+    return decided
 
 
 def _last_slot(schedule: Schedule, first: int, *, fires_by: Instant) -> int:
@@ -118,7 +125,7 @@ class _Silences:
     """The outages, to be asked about ever later instants; they may overlap."""
 
     def __init__(self, outages: Sequence[Outage]) -> None:
-        self._ahead = deque(sorted(outages, key=lambda outage: outage.start))
+        self._ahead = deque(sorted(outages, key=attrgetter("start")) if outages else ())
 
     def around(self, instant: Instant) -> Outage | None:
         while self._ahead and self._ahead[0].end <= instant:
@@ -148,11 +155,11 @@ class _Deciding:
             self._missed = ToCatchUp(self._missed.first, last, self._missed.count + count)
         self.plan.opened_through = last
 
-    def open_late(self, slot: int) -> None:
+    def open_late(self, slot: int, fires_at: Instant) -> None:
         """The missed before it come first; if one of them took the last row, the slot comes next time."""
         self.settle_missed()
         if not self.is_full:
-            self._open(slot)
+            self._open(slot, fires_at)
             self.plan.opened_through = slot
 
     def settle_missed(self) -> None:
@@ -167,17 +174,16 @@ class _Deciding:
             older = self._schedule.cadence.last_second(missed.last - 1)
             if older is not None and missed.count > 1:
                 self.plan.gaps.append(Missed(missed.first, older, missed.count - 1, GapReason.SUPERSEDED))
-            self._open(missed.last)
+            self._open(missed.last, self._schedule.fires_at(missed.last))
         else:
             self.plan.arrears.append(missed)
 
-    def _open(self, slot: int) -> None:
+    def _open(self, slot: int, fires_at: Instant) -> None:
         run_id = next(self._run_ids)
         reason, detail = self._why_not()
         if reason is None:
             self._make_way()
             self._in_flight.waiting.append(run_id)
-        fires_at = self._schedule.fires_at(slot)
         opening = Opening(run_id=run_id, slot=slot, fire_at=fires_at, reason=reason, detail=detail)
         self.plan.openings.append(opening)
 
@@ -197,7 +203,7 @@ class _Deciding:
             return
         planned = {opening.run_id for opening in self.plan.openings}
         self.plan.openings = [
-            replace(opening, reason=Reason.REPLACED, detail="a later slot took its place")
+            opening._replace(reason=Reason.REPLACED, detail="a later slot took its place")
             if opening.run_id in self._in_flight.waiting
             else opening
             for opening in self.plan.openings

@@ -1,11 +1,12 @@
 """A schedule: what should run, when, under which policies. Every change is a revision; none is ever rewritten."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from duly.domain.cadence import TZ_VERSION, Cadence
 from duly.domain.errors import Conflict, InvalidInput, NotFound
@@ -31,17 +32,17 @@ class ScheduleState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The job that each run of a schedule puts."""
+    """The job that each run of a schedule puts, with `params` as its payload."""
 
     kind: str
-    params: Mapping[str, Any] | None = field(default=None, compare=False)
+    params: InitVar[Mapping[str, Any] | None] = None
     pool: PoolName = DEFAULT_POOL
     priority: int = 0
     retry: RetryPolicy = NO_RETRY
     timeout_ms: int | None = None
-    payload: Payload = field(default=EMPTY, init=False)
+    payload: Payload = EMPTY
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, params: Mapping[str, Any] | None) -> None:
         name_of(self.kind, field="kind")
         name_of(self.pool, field="pool")
         whole_number_of(self.priority, field="priority", least=-32_767, most=32_767)
@@ -49,7 +50,8 @@ class Target:
             whole_number_of(self.timeout_ms, field="timeout_ms", least=1, most=30 * DAY_MS)
         if not isinstance(self.retry, RetryPolicy):
             raise InvalidInput("retry", f"is a {type(self.retry).__name__}", fix="use a RetryPolicy")
-        object.__setattr__(self, "payload", payload_of(self.params, field="params"))
+        if params is not None:
+            object.__setattr__(self, "payload", payload_of(params, field="params"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,22 +98,22 @@ class Schedule:
 
     def planned(self) -> "Schedule":
         """With its next slot and when that fires; a schedule that is not active has none."""
-        slot = self.cadence.next_second(self.opened_through) if self.state is ScheduleState.ACTIVE else None
-        return replace(self, next_slot=slot, fire_at=None if slot is None else self.fires_at(slot))
+        is_active = self.state is ScheduleState.ACTIVE
+        slot, fires_at = self.next_after(self.opened_through) if is_active else (None, None)
+        return replace(self, next_slot=slot, fire_at=fires_at)
 
-    def opened(self, through: int) -> "Schedule":
-        """With every slot through that one opened, and the next one planned."""
-        slot = self.cadence.next_second(through)
-        return replace(
-            self, opened_through=through, next_slot=slot, fire_at=None if slot is None else self.fires_at(slot)
-        )
+    def next_after(self, second: int) -> tuple[int | None, Instant | None]:
+        """The first slot later than that, and when it fires."""
+        slot = self.cadence.next_second(second)
+        return slot, None if slot is None else self.fires_at(slot)
 
-    def ran(self, slot: int) -> "Schedule":
-        """With a run for a slot, which need not be the last one."""
-        return replace(self, last_run_at=Instant(max(self.last_run_at or 0, slot * SECOND)))
+    @property
+    def standing(self) -> "Standing":
+        return Standing(self.id, self.opened_through, self.next_slot, self.fire_at, self.last_run_at)
 
     def fires_at(self, slot: int) -> Instant:
-        return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.created_at)
+        """Not before its revision was made: what was not planned yet cannot have fired."""
+        return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.updated_at)
 
     def upcoming(self, most: int) -> list["Fire"]:
         """The next slots, those that are due among them, and when each fires."""
@@ -149,6 +151,20 @@ class Schedule:
             raise ScheduleChanged(self.id, expected=expected, found=self.revision)
 
 
+class Standing(NamedTuple):
+    """What opening slots moves of a schedule: made for every slot, so it is light."""
+
+    id: ScheduleId
+    opened_through: int
+    next_slot: int | None
+    fire_at: Instant | None
+    last_run_at: Instant | None
+
+    def ran(self, slot: int) -> "Standing":
+        """With a run for a slot, which need not be the last one."""
+        return self._replace(last_run_at=Instant(max(self.last_run_at or 0, slot * SECOND)))
+
+
 def new_schedule(
     *, schedule_id: str, owner: str, cadence: Cadence, target: Target, policies: Policies, now: Instant
 ) -> Schedule:
@@ -176,7 +192,21 @@ def require_fires(cadence: Cadence, *, after: int) -> None:
 
 def slot_key(schedule_id: ScheduleId, slot: int) -> str:
     """One slot, one key, on every engine: `{schedule_id}:{ISO instant}`."""
-    return f"{schedule_id}:{datetime.fromtimestamp(slot, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{schedule_id}:{_iso(slot)}"
+
+
+@lru_cache(maxsize=1024)
+def _iso(slot: int) -> str:
+    """Kept, because what is due at once is mostly due in the same second."""
+    return f"{datetime.fromtimestamp(slot, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def slot_of_key(key: str) -> datetime | None:
+    """The slot that a run's key ends with, whatever stands before it; None if it ends with none."""
+    try:
+        return datetime.strptime(key[-20:], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 class UnknownSchedule(NotFound):

@@ -38,4 +38,4 @@ class JobStore(Protocol):
         """Makes due jobs ready, in their lanes; answers when the next one is due, which may be now."""
 
     async def prune(self, before: Instant, most: int) -> int:
-        """Forgets jobs that ended before an instant, oldest first; answers how many."""
+        """Forgets jobs that ended before an instant and what they said, oldest first; answers how many."""

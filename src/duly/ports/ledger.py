@@ -44,7 +44,7 @@ class LedgerStore(Protocol):
         """Remembers missed slots that are to be caught up, or moves their cursor; none left forgets them."""
 
     async def arrears_due(self, now: Instant, most: int) -> list[Arrears]:
-        """The earliest first, of each schedule the oldest, kept from others until commit; locked ones are left out."""
+        """The earliest first, of each schedule its oldest, kept from others until commit; locked ones are left out."""
 
     async def arrears(self, schedule_id: ScheduleId) -> list[Arrears]: ...
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from duly.domain.ids import Owner, ScheduleId
 from duly.domain.instants import Instant
-from duly.domain.schedules import Revision, Schedule
+from duly.domain.schedules import Revision, Schedule, Standing
 
 
 class ScheduleStore(Protocol):
@@ -33,7 +33,7 @@ class ScheduleStore(Protocol):
         `UnreadableCron`, which raises when it is asked for a slot: judge each schedule by itself.
         """
 
-    async def advance(self, schedules: Sequence[Schedule]) -> None:
+    async def advance(self, schedules: Sequence[Schedule | Standing]) -> None:
         """Moves `opened_through`, next slot, `fire_at` and `last_run_at` forward; never back."""
 
     async def next_fire_at(self) -> Instant | None:

@@ -7,6 +7,7 @@ from duly.ports.audit import AuditStore
 from duly.ports.clock import Clock
 from duly.ports.jobs import JobStore
 from duly.ports.ledger import LedgerStore
+from duly.ports.logs import LogStore
 from duly.ports.order import OrderStore
 from duly.ports.pools import PoolStore
 from duly.ports.schedules import ScheduleStore
@@ -26,6 +27,8 @@ class Transaction(Protocol):
     def jobs(self) -> JobStore: ...
     @property
     def ledger(self) -> LedgerStore: ...
+    @property
+    def logs(self) -> LogStore: ...
     @property
     def order(self) -> OrderStore: ...
     @property

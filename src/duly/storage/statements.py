@@ -14,6 +14,7 @@ _NAME = re.compile(r"^-- name: (\w+)\s*$")
 _FRAGMENT = re.compile(r"^-- fragment: (\w+)\s*$")
 _COLUMNS = re.compile(r"^-- columns: (.+)$")
 _REPEATS = re.compile(r"^-- repeats: (.+)$")
+_CHANGED = re.compile(r"^-- changed: (\w+)\s*$")
 _ALONE = re.compile(r"^-- alone: (\w+)\s*$")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z]\w*)")
 _FRAGMENT_USE = re.compile(r"\{(\w+)\}")
@@ -27,7 +28,7 @@ class Statement:
 
     `columns` are bound from each row of a batch, the other parameters once for the whole batch. Those that `repeats`
     names may be sent once where all rows have the same value: the statement fills it in. `alone` is the statement to
-    run instead for a batch of one.
+    run instead for a batch of one. `changed` is the column by which the rows are told that a statement has changed.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Statement:
     columns: tuple[str, ...] = ()
     repeats: frozenset[str] = frozenset()
     alone: str | None = None
+    changed: str | None = None
 
     def bind(self, values: dict[str, Any]) -> tuple[Any, ...]:
         return tuple([values[name] for name in self.parameters])
@@ -75,6 +77,7 @@ class _Section:
     columns: tuple[str, ...] = ()
     repeats: frozenset[str] = frozenset()
     alone: str | None = None
+    changed: str | None = None
     body: str = ""
 
 
@@ -91,6 +94,8 @@ def _sections(text: str) -> list[_Section]:
             sections[-1].repeats = frozenset(repeated[1].split())
         elif lone := _ALONE.match(line):
             sections[-1].alone = lone[1]
+        elif told := _CHANGED.match(line):
+            sections[-1].changed = told[1]
         elif not line.startswith("--") and sections:
             sections[-1].body += line + "\n"
     return sections
@@ -115,6 +120,7 @@ def _statement(section: _Section, fragments: dict[str, str], dialect: Dialect) -
         columns=section.columns,
         repeats=section.repeats,
         alone=section.alone,
+        changed=section.changed,
     )
 
 

@@ -5,6 +5,7 @@ from duly.storage.sql.audit import SqlAudit
 from duly.storage.sql.claims import Claims, HotPath
 from duly.storage.sql.jobs import SqlJobs
 from duly.storage.sql.ledger import SqlLedger
+from duly.storage.sql.logs import SqlLogs
 from duly.storage.sql.order import SqlOrder
 from duly.storage.sql.pools import SqlPools
 from duly.storage.sql.schedules import SqlSchedules
@@ -32,6 +33,10 @@ class SqlTransaction:
     @property
     def ledger(self) -> SqlLedger:
         return SqlLedger(self._x)
+
+    @property
+    def logs(self) -> SqlLogs:
+        return SqlLogs(self._x)
 
     @property
     def order(self) -> SqlOrder:

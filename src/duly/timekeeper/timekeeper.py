@@ -18,6 +18,8 @@ _SHORTEST_BACKOFF = Micros(SECOND // 5)
 _LONGEST_BACKOFF = Micros(2 * SECOND)
 # When what is due is in another timekeeper's hands.
 _LOOK_AGAIN = Micros(SECOND // 20)
+# Of openings in one turn: some ten seconds' work.
+_MOST_BATCHES = 100
 _LONGEST_WAIT = Micros(30 * SECOND)
 _EVERYTHING_NOW = Agenda(Instant(0), Instant(0), Instant(0))
 
@@ -62,18 +64,21 @@ class Timekeeper:
 
     @asynccontextmanager
     async def _heart(self) -> AsyncIterator[None]:
-        """Beats until this ends; where no store is to be had yet, it is asked for again."""
+        """Beats until this ends, even if it ends while it begins: a heart that outlives its timekeeper tells a lie.
+
+        Where no store is to be had yet, it is asked for again.
+        """
         aside = self._new_aside()
         backoff = _Backoff()
-        while not self._stopping.is_set():
-            try:
-                await aside.start(self._beat)
-                break
-            except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
-                self._telemetry.failed("start the heart", error)
-                await _wait_for(self._stopping, backoff.next())
-                aside = self._new_aside()
         try:
+            while not self._stopping.is_set():
+                try:
+                    await aside.start(self._beat)
+                    break
+                except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
+                    self._telemetry.failed("start the heart", error)
+                    await _wait_for(self._stopping, backoff.next())
+                    aside = self._new_aside()
             yield
         finally:
             await aside.stop()
@@ -99,12 +104,13 @@ class Timekeeper:
 
     async def _agree(self) -> None:
         """The heart has a clock of its own; this one is compared as often."""
-        if self._clock.lease_now() >= self._agree_at:
+        if _awake() >= self._agree_at:
             await self._clock.agree()
-            self._agree_at = self._clock.lease_now() + BEAT
+            self._agree_at = _awake() + BEAT
 
     async def tick(self) -> None:
-        """One turn, as if everything could be due."""
+        """One turn, as if everything could be due and nothing had to rest."""
+        self._rests_until.clear()
         await self._turn(_EVERYTHING_NOW)
 
     async def _turn(self, agenda: Agenda) -> Instant | None:
@@ -119,7 +125,7 @@ class Timekeeper:
 
     async def _try(self, chore: str, at: Instant | None, now: Instant, do: Callable[[], Awaitable[bool]]) -> bool:
         """One that fails rests for a while, so that it does not keep the others from being done."""
-        if at is None or at > now or self._rests_until.get(chore, 0) > self._clock.lease_now():
+        if at is None or at > now or self._rests_until.get(chore, 0) > _awake():
             return False
         try:
             return await do()
@@ -127,24 +133,31 @@ class Timekeeper:
             raise
         except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
             self._telemetry.failed(chore, error)
-            self._rests_until[chore] = self._clock.lease_now() + BEAT
+            self._rests_until[chore] = _awake() + BEAT
             return False
 
     async def _open(self) -> bool:
-        """Until nothing is due."""
-        found, more = False, True
-        while more and not self._stopping.is_set():
+        """Until nothing is due, or so much was that the other chores must have their turn."""
+        found = False
+        for _ in range(_MOST_BATCHES):
+            if self._stopping.is_set():
+                break
             try:
                 opened = await self._keeping.open_due()
             except OpeningFailed as failed:
                 await self._open_each(failed)
                 continue
             self._tell(opened)
-            found, more = found or opened.schedules > 0, opened.more
+            found = found or opened.schedules > 0
+            if not opened.more:
+                break
         return found
 
     async def _open_each(self, batch: OpeningFailed) -> None:
-        """One by one, to find whose slots cannot be written. If nobody's can, it is nobody's fault."""
+        """One by one, to find whose slots cannot be written. If nobody's can, it is nobody's fault.
+
+        Nor is it if not even what is due could be read: to ask again at once would never end.
+        """
         self._telemetry.failed("open", batch)
         written = False
         failed: dict[ScheduleId, Exception] = {}
@@ -155,7 +168,7 @@ class Timekeeper:
                 written |= opened.schedules > 0
             except OpeningFailed as alone:
                 failed[schedule_id] = alone.cause
-        if failed and not written:
+        if not batch.schedules or (failed and not written):
             raise batch
         for schedule_id, cause in failed.items():
             self._tell(await self._keeping.break_down(schedule_id, cause))
@@ -166,7 +179,7 @@ class Timekeeper:
     async def _catch_up(self) -> bool:
         """Once in a tick."""
         caught_up = await self._keeping.catch_up()
-        self._rests_until["catch up"] = self._clock.lease_now() + self._keeping.pace.tick
+        self._rests_until["catch up"] = _awake() + self._keeping.pace.tick
         self._telemetry.decided(caught_up.decisions)
         return caught_up.schedules > 0
 
@@ -179,9 +192,9 @@ class Timekeeper:
         if was_idle_at is not None and due_at is not None and due_at <= was_idle_at:
             await _wait_for(self._stopping, _LOOK_AGAIN)
             return
-        ask_at = self._clock.lease_now() + BEAT
+        ask_at = _awake() + BEAT
         while not self._nudge.is_set():
-            wait = min(self._keeping.pace.tick, ask_at - self._clock.lease_now())
+            wait = min(self._keeping.pace.tick, ask_at - _awake())
             if due_at is not None:
                 wait = min(wait, due_at - self._clock.now())
             if wait <= 0:
@@ -190,7 +203,7 @@ class Timekeeper:
 
     def _due_at(self, agenda: Agenda) -> int | None:
         """The earliest instant of the agenda, of chores that rest not before they have rested."""
-        ahead = self._clock.now() - self._clock.lease_now()
+        ahead = self._clock.now() - _awake()
         chores = {"open": agenda.fire_at, "catch up": agenda.arrears_at, "revoke": agenda.revoke_at}
         return min(
             (max(at, self._rests_until.get(chore, 0) + ahead) for chore, at in chores.items() if at is not None),
@@ -221,6 +234,11 @@ class _InThisLoop:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _awake() -> int:
+    """For pauses of its own. Time for leases may stand still: a server's clock that was set back holds it up."""
+    return int(asyncio.get_running_loop().time() * SECOND)
 
 
 async def _wait_for(event: asyncio.Event, at_most: Micros) -> None:

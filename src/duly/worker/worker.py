@@ -1,13 +1,14 @@
 """Claims jobs, enters their handlers, reports how they ended."""
 
 import asyncio
-import inspect
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from duly.application.jobs import Jobs
+from duly.application.logs import Logs
 from duly.application.pools import Pools
 from duly.application.sessions import Sessions
 from duly.domain.errors import Unavailable
@@ -15,14 +16,16 @@ from duly.domain.ids import JobId, PoolName, Token
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import Ending
 from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Session, SessionLost, Wanted
-from duly.worker.handlers import Handler, ending_of, enter, failure, failure_of
+from duly.worker.handlers import Handler, enter
 from duly.worker.heart import Heart
+from duly.worker.job_runs import JobRun
+from duly.worker.logbook import Logbook
 from duly.worker.pulse import LoopPulse, Pulse
 
 GRACE = Micros(30 * SECOND)
+PATIENCE = Micros(5 * SECOND)
 _LONGEST_REST = Micros(30 * SECOND)
 _RETRY_AFTER = Micros(SECOND // 5)
-_LAST_WORDS = Micros(2 * SECOND)
 _AT_ONCE = Instant(0)
 
 
@@ -33,7 +36,7 @@ class _Life:
     session: Session
     loop: asyncio.AbstractEventLoop
     token: int = 0
-    running: dict[JobId, tuple[ClaimedJob, asyncio.Task[None]]] = field(default_factory=dict)
+    running: dict[JobId, JobRun] = field(default_factory=dict)
     held: list[ClaimedJob] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
     lost: bool = False
@@ -42,7 +45,8 @@ class _Life:
 class Worker:
     """`pools` says how many jobs of each pool it runs at once; `prefetch` how many more it may hold ready.
 
-    Without `prefetch`, the pools' own settings count.
+    Without `prefetch`, the pools' own settings count. When it is stopped, what runs may go on for `grace`; a handler
+    that is asked to stop has `patience` to do so, after which its executor is lost until it ends.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Worker:
         prefetch: Mapping[PoolName, int] | None = None,
         lease: Micros = LEASE,
         grace: Micros = GRACE,
+        patience: Micros = PATIENCE,
         pulse: Callable[[], Pulse] | None = None,
     ) -> None:
         self._jobs = jobs
@@ -69,12 +74,15 @@ class Worker:
         self._name = name
         self._lease = lease
         self._grace = grace
+        self._patience = patience
         self._new_pulse = pulse or (lambda: LoopPulse(sessions))
         self._stopping = False
         self._nudge = asyncio.Event()
         self._next_due_at: Instant | None = _AT_ONCE
         self._clock_is_stale = False
         self._pulse: Pulse | None = None
+        self._lost: Counter[PoolName] = Counter()
+        self._logbook = Logbook(Logs(self._storage))
 
     def stop(self) -> None:
         """Claims nothing new, gives back what it holds, ends what runs within the grace; then `run` returns."""
@@ -85,7 +93,13 @@ class Worker:
     def stopped(self) -> bool:
         return self._stopping
 
+    @property
+    def lost(self) -> Mapping[PoolName, int]:
+        """Executors that handlers keep which were asked to stop and did not, whichever session they ran under."""
+        return +self._lost
+
     async def run(self) -> None:
+        self._logbook.open()
         listener = self._storage.wakeups.listen()
         listening = asyncio.create_task(self._listen(listener.wait))
         try:
@@ -95,6 +109,7 @@ class Worker:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
             listener.close()
+            self._logbook.close()
 
     async def _listen(self, wait: Callable[[Micros], Awaitable[frozenset[str]]]) -> None:
         while True:
@@ -130,7 +145,8 @@ class Worker:
             await self._clock.sleep(_RETRY_AFTER)
         finally:
             await self._pulse.stop()
-            await _abandon(life)
+            # Nothing that runs on under a lost session can be recorded.
+            await self._end_runs(life)
 
     async def _read_prefetch(self) -> None:
         """What the pools' owners opted in to, unless this worker was told otherwise."""
@@ -147,14 +163,14 @@ class Worker:
             self._due_by(beat.next_due_at)
             for job_id in beat.cancelled:
                 if run := life.running.get(job_id):
-                    run[1].cancel()
+                    run.stop()
             if beat.pools_with_work or beat.cancelled:
                 self._nudge.set()
 
         def lost() -> None:
             life.lost = True
-            for _, task in life.running.values():  # at once: the worker itself may be waiting for a store that hangs
-                task.cancel()
+            for run in life.running.values():  # at once: the worker itself may be waiting for a store that hangs
+                run.stop()
             self._nudge.set()
 
         return Heart(
@@ -169,6 +185,7 @@ class Worker:
             self._nudge.clear()
             await self._agree()
             await self._stage()
+            await self._give_back_stuck(life)
             starting, wanted = self._appetite(life)
             if life.reports or starting or wanted:
                 await self._exchange(life, starting, wanted)
@@ -198,10 +215,22 @@ class Worker:
         if at is not None and (self._next_due_at is None or at < self._next_due_at):
             self._next_due_at = at
 
+    async def _give_back_stuck(self, life: _Life) -> None:
+        """Held jobs of a pool whose executors are all lost had better wait where others can take them."""
+        stuck = {pool for pool in self._pools if not self._has_executors(pool)}
+        if held := [job for job in life.held if job.pool in stuck] if stuck else []:
+            with suppress(Unavailable):
+                await self._sessions.give_back(life.session.id, held)
+                life.held = [job for job in life.held if job.pool not in stuck]
+
+    def _has_executors(self, pool: PoolName) -> bool:
+        return self._pools[pool] > self._lost[pool]
+
     def _appetite(self, life: _Life) -> tuple[list[ClaimedJob], dict[PoolName, Wanted]]:
         """Held jobs that an executor is free for, and what to claim besides: never more than can run or be held."""
         free = Counter(self._pools)
-        free.subtract(job.pool for job, _ in life.running.values())
+        free.subtract(run.job.pool for run in life.running.values())
+        free.subtract(self._lost)
         starting = []
         for job in life.held:
             if free[job.pool] > 0:
@@ -211,6 +240,7 @@ class Worker:
         wanted = {
             pool: Wanted(max(free[pool], 0), max(self._prefetch.get(pool, 0) - holding[pool], 0))
             for pool in self._pools
+            if self._has_executors(pool)
             if free[pool] > 0 or self._prefetch.get(pool, 0) > 2 * holding[pool]
         }
         return starting, wanted
@@ -218,6 +248,8 @@ class Worker:
     async def _exchange(self, life: _Life, starting: list[ClaimedJob], wanted: Mapping[PoolName, Wanted]) -> None:
         life.token += 1
         reports, life.reports = life.reports, []
+        if reports and not self._logbook.is_empty:
+            await self._logbook.flush()  # whoever sees a job's end sees its last words
         exchange = await self._answered(life, reports, starting, wanted)
         # By token, too: a claim that was taken back may have come to us again.
         going = {(job.id, job.token) for job in starting}
@@ -258,36 +290,19 @@ class Worker:
         if isinstance(entered, Ending):
             life.reports.append(Report(job, entered))
             return
-        task = asyncio.create_task(self._await(life, job, entered))
-        life.running[job.id] = (job, task)
-        task.add_done_callback(lambda done: self._leave_unbegun(life, job, entered, done))
+        life.running[job.id] = JobRun(
+            job, entered, patience=self._patience, on_end=partial(self._ended, life), on_gone=self._gone
+        )
 
-    async def _await(self, life: _Life, job: ClaimedJob, entered: Awaitable[object]) -> None:
-        try:
-            async with asyncio.timeout(None if job.timeout_ms is None else job.timeout_ms / 1000):
-                ending = ending_of(await entered)
-        except TimeoutError as error:
-            ending = failure(f"timed out after {job.timeout_ms} ms") if job.timeout_ms else failure_of(error)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its run's failure, not the worker's
-            task = asyncio.current_task()
-            stopped = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
-            ending = failure("stopped by its worker") if stopped else failure_of(error)
-        self._leave(life, job, ending)
+    def _ended(self, life: _Life, run: JobRun, ending: Ending) -> None:
+        del life.running[run.job.id]
+        life.reports.append(Report(run.job, ending))
+        if run.is_given_up:
+            self._lost[run.job.pool] += 1
+        self._nudge.set()
 
-    def _leave_unbegun(
-        self, life: _Life, job: ClaimedJob, entered: Awaitable[object], task: "asyncio.Task[None]"
-    ) -> None:
-        """A task that is stopped before its first step ends without a word: its run ends here instead."""
-        if task.cancelled() and job.id in life.running and life.running[job.id][1] is task:
-            if inspect.iscoroutine(entered):
-                entered.close()
-            self._leave(life, job, failure("stopped by its worker"))
-
-    def _leave(self, life: _Life, job: ClaimedJob, ending: Ending) -> None:
-        del life.running[job.id]
-        life.reports.append(Report(job, ending))
+    def _gone(self, run: JobRun) -> None:
+        self._lost[run.job.pool] -= 1
         self._nudge.set()
 
     async def _rest(self) -> None:
@@ -305,27 +320,24 @@ class Worker:
         if held:
             with suppress(Unavailable):  # then they return to the queue when the lease runs out
                 await self._sessions.give_back(life.session.id, held)
-        tasks = [task for _, task in life.running.values()]
-        if tasks:
+        if tasks := [run.task for run in life.running.values()]:
             await asyncio.wait(tasks, timeout=self._grace / SECOND)
-            await _stop(tasks)
+            await self._end_runs(life)
         if life.reports:
             await self._exchange(life, [], {})
+        await self._logbook.flush()
         with suppress(Unavailable):
             await self._sessions.close(life.session.id)
 
-
-async def _abandon(life: _Life) -> None:
-    """Nothing that runs on under a lost session can be recorded, so it is stopped."""
-    await _stop([task for _, task in life.running.values()])
-
-
-async def _stop(tasks: Sequence["asyncio.Task[None]"]) -> None:
-    """A handler that will not stop is left behind: what it still does is void, and must not keep the others."""
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=_LAST_WORDS / SECOND)
+    async def _end_runs(self, life: _Life) -> None:
+        """A handler that will not stop is left behind: it must not keep the others."""
+        runs = list(life.running.values())
+        for run in runs:
+            run.stop()
+        if runs:
+            await asyncio.wait([run.task for run in runs], timeout=self._patience / SECOND)
+        for run in runs:
+            run.give_up()
 
 
 def _schedule(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

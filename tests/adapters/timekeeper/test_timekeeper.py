@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 import pytest
 
 from duly import Unavailable, every, once
+from duly.application.openings import Opened
 from duly.application.tally import Tally
 from duly.application.timekeeping import Agenda, Timekeeping
 from duly.bootstrap import Queue, Settings
 from duly.domain.ids import PoolName, ScheduleId, Token
-from duly.domain.instants import SECOND, Instant, moment_of
+from duly.domain.instants import SECOND, Instant, Micros, moment_of
 from duly.domain.policies import Policies
 from duly.domain.runs import Gap, Run
 from duly.domain.schedules import Target
@@ -25,6 +26,7 @@ from duly.ports.wakeups import Wakeups
 from duly.storage.sqlite.storage import SqliteStorage
 from duly.system.dice import SystemDice
 from duly.timekeeper.timekeeper import Timekeeper
+from duly.timekeeper.timekeeper import _InThisLoop as InLoop
 from tests.simulation.virtual_time import VirtualClock, VirtualLoop
 
 pytestmark = pytest.mark.store("sqlite")
@@ -352,6 +354,55 @@ def test_a_heart_that_finds_no_store_is_started_again() -> None:
     keeping(scenario)
 
 
+def test_a_timekeeper_that_is_cancelled_while_it_begins_leaves_no_heart_behind() -> None:
+    class Slow:
+        beating = False
+
+        async def start(self, task: object) -> None:
+            Slow.beating = True
+            await asyncio.sleep(10)
+
+        async def stop(self) -> None:
+            Slow.beating = False
+
+    async def scenario(machine: Machine) -> None:
+        other = Timekeeper(machine.queue.timekeeping, telemetry=Tally(), aside=Slow)
+        working = asyncio.create_task(other.run())
+        await asyncio.sleep(1)
+        assert Slow.beating
+
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+        assert not Slow.beating
+
+    keeping(scenario)
+
+
+def test_revocations_and_catching_up_have_their_turn_while_slots_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    chores: list[str] = []
+
+    async def open_due(self: Timekeeping) -> Opened:
+        chores.append("open")
+        if len(chores) > 10_000:
+            raise Unavailable("nothing else was ever done")
+        return Opened(schedules=500, more=True)
+
+    async def revoke_due(self: Timekeeping) -> int:
+        chores.append("revoke")
+        return 0
+
+    monkeypatch.setattr(Timekeeping, "open_due", open_due)
+    monkeypatch.setattr(Timekeeping, "revoke_due", revoke_due)
+
+    async def scenario(machine: Machine) -> None:
+        await machine.queue.timekeeper().tick()
+
+        assert chores[-1] == "revoke"
+
+    keeping(scenario)
+
+
 def test_coverage_is_one_span_while_a_timekeeper_is_alive() -> None:
     async def scenario(machine: Machine) -> None:
         await machine.until(1_000)
@@ -361,3 +412,66 @@ def test_coverage_is_one_span_while_a_timekeeper_is_alive() -> None:
         assert timedelta(microseconds=span.end - span.start) >= timedelta(seconds=994)
 
     keeping(scenario)
+
+
+class ServersClock(VirtualClock):
+    """As on Postgres: looked at when it is asked to agree; set back, it makes time for leases wait."""
+
+    _seen_off_by = 0
+    _latest = 0
+
+    def now(self) -> Instant:
+        return Instant(super().now() - self._off_by + self._seen_off_by)
+
+    def lease_now(self) -> Micros:
+        self._latest = max(self._latest, self.now())
+        return Micros(self._latest)
+
+    async def agree(self) -> None:
+        self._seen_off_by = self._off_by
+
+
+class BesideClock(MoodyStorage):
+    """What the heart has: the same database, and a clock of its own."""
+
+    def __init__(self, storage: Storage, clock: Clock) -> None:
+        super().__init__(storage)
+        self._clock = clock
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+
+@pytest.mark.req("OWN-06")
+def test_a_servers_clock_that_was_set_back_and_right_again_is_followed_within_a_beat() -> None:
+    loop = VirtualLoop()
+    clocks = [ServersClock(loop), ServersClock(loop)]
+
+    def set_off_by(error: int) -> None:
+        for clock in clocks:
+            clock.set_off_by(error)
+
+    async def scenario() -> None:
+        storage = MoodyStorage(await SqliteStorage.open(":memory:", clock=clocks[0], inline=True))
+        machine = Machine(clocks[0], storage)
+        beside = BesideClock(storage, clocks[1])
+        machine.keeper = Timekeeper(machine.queue.timekeeping, telemetry=machine.tally, aside=lambda: InLoop(beside))
+        working = asyncio.create_task(machine.keeper.run())
+        await machine.schedule(cadence=every("1s"), overlap="allow")
+        await asyncio.sleep(3.5)
+        set_off_by(-3_600 * SECOND)
+        await asyncio.sleep(20)
+        set_off_by(0)
+        await asyncio.sleep(10)
+
+        runs = await machine.runs()
+        assert [run.scheduled_for // SECOND - START for run in runs] == list(range(1, 34))
+        assert max(map(late, runs)) <= 20 + 6
+        assert not await machine.gaps()
+        machine.keeper.stop()
+        await working
+        await storage.close()
+
+    loop.run_until_complete(scenario())
+    loop.close()

@@ -156,6 +156,7 @@ def test_a_handler_that_will_not_stop_does_not_keep_its_worker(tmp_path: Path) -
             pools={PoolName("default"): 1},
             name="w",
             grace=Micros(SECOND // 10),
+            patience=Micros(SECOND // 10),
         )
         working = asyncio.create_task(worker.run())
         put = await queue.jobs.put(NewJob(kind="stubborn", retry=NO_RETRY))
@@ -167,7 +168,7 @@ def test_a_handler_that_will_not_stop_does_not_keep_its_worker(tmp_path: Path) -
 
         ended = await queue.jobs.get(put.job_id)
         assert isinstance(ended, FinishedJob)
-        assert (ended.status, (ended.error or "")[:11]) == (JobStatus.FAILED, "worker lost")
+        assert (ended.status, (ended.error or "")[:21]) == (JobStatus.FAILED, "stopped by its worker")
         enough.set()
         await queue.close()
 

@@ -179,13 +179,16 @@ def test_a_run_that_is_stopped_before_its_first_step_ends_and_frees_its_executor
     def enter_and_stop(self: Worker, life: Any, job: ClaimedJob) -> None:
         enter(self, life, job)
         if job.kind == "stopped":
-            life.running[job.id][1].cancel()
+            life.running[job.id].stop()
+
+    async def endless(_: ClaimedJob) -> None:
+        await asyncio.Event().wait()
 
     async def work(_: ClaimedJob) -> None:
         return None
 
     async def scenario() -> None:
-        async with _working(tmp_path, {"stopped": work, "next": work}, lease_ms=LONG_LEASE_MS) as queue:
+        async with _working(tmp_path, {"stopped": endless, "next": work}, lease_ms=LONG_LEASE_MS) as queue:
             stopped = (await queue.jobs.put(NewJob(kind="stopped", pool=POOL, retry=NO_RETRY))).job_id
             following = (await queue.jobs.put(NewJob(kind="next", pool=POOL, retry=NO_RETRY))).job_id
 

@@ -267,7 +267,7 @@ class Judgement:
             revision.cadence,
             slot,
             jitter_ms=revision.policies.jitter_ms,
-            not_before=self._schedule.created_at,
+            not_before=revision.recorded_at,
         )
 
     def _of(self, missing: Missing, law: Law, text: str) -> None:

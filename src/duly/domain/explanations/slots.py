@@ -92,7 +92,7 @@ def _fires_at(facts: SlotFacts, term: Term) -> Instant:
         revision.cadence,
         facts.slot,
         jitter_ms=revision.policies.jitter_ms,
-        not_before=facts.schedule.created_at,
+        not_before=revision.recorded_at,
     )
 
 

@@ -103,10 +103,13 @@ class SqlJobs:
         return [entry for entry in joining if entry.id not in added]
 
     async def _put_over(self, entry: Entry) -> Put | None:
-        """An unlocked job with the same key is replaced, a locked one left alone; None if there is neither."""
+        """An unlocked job with the same key is replaced, a locked one left alone; None if there is neither.
+
+        A job of the ledger takes nobody's place, and nobody takes its: its row says what ran for its slot.
+        """
         for row in await self._x.fetch("job_by_key_locked", key=entry.new.key):
             standing = job_from_row(row)
-            if standing.is_locked:
+            if standing.is_locked or standing.ledger_run or entry.ledger_run:
                 return Put(standing.id, PutOutcome.LEFT)
             await self._replace(standing, entry)
             return Put(standing.id, PutOutcome.REPLACED)
@@ -170,10 +173,12 @@ class SqlJobs:
 
     async def chain(self, job_id: JobId) -> list[Job | FinishedJob]:
         job = await self.get(job_id)
-        if job is None:
+        # The first attempt gives a chain its name, and may have been pruned while a later one goes on.
+        chain = job_id if job is None else job.chain
+        ended = [finished_from_row(row) for row in await self._x.fetch("finished_chain", chain=chain)]
+        live = [job_from_row(row) for row in await self._x.fetch("live_chain", chain=chain)]
+        if not ended and not live:
             raise UnknownJob(job_id)
-        ended = [finished_from_row(row) for row in await self._x.fetch("finished_chain", chain=job.chain)]
-        live = [job_from_row(row) for row in await self._x.fetch("live_chain", chain=job.chain)]
         return [*ended, *live]
 
     async def upcoming(self, pool: PoolName, most: int) -> list[Job]:
@@ -214,7 +219,10 @@ class SqlJobs:
         return Instant(next_at) if next_at is not None else None
 
     async def prune(self, before: Instant, most: int) -> int:
-        return len(await self._x.fetch("prune_finished", before=before, most=most))
+        pruned = await self._x.fetch("prune_finished", before=before, most=most)
+        for forget in ("forget_log_lines", "forget_progress", "forget_artifacts"):
+            await self._x.each(forget, pruned)
+        return len(pruned)
 
 
 def _first_of_each_key(entries: Sequence[Entry]) -> Sequence[Entry]:

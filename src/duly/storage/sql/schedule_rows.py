@@ -1,11 +1,11 @@
 """Rows of schedules and of the ledger to domain objects and back; a schedule's slots are stored as microseconds."""
 
+from functools import lru_cache
 from typing import Any
 
 from duly.domain.cadence import Bounded, Cadence, Cron, Interval, Once, UnreadableCron, cron
 from duly.domain.errors import InvalidInput
 from duly.domain.instants import SECOND, Instant
-from duly.domain.payloads import value_of
 from duly.domain.policies import CatchUp, Overlap, Policies
 from duly.domain.retries import RetryPolicy
 from duly.domain.runs import Arrears, Gap, GapReason, Reason, Run, RunKind, RunStatus
@@ -121,14 +121,28 @@ def revision_from_row(row: Row) -> Revision:
 def _plan_from_row(row: Row) -> tuple[Target, Cadence, Policies]:
     target = Target(
         kind=row[0],
-        params=value_of(row[1]) or None,
+        payload=row[1],
         pool=row[2],
         priority=row[3],
-        retry=RetryPolicy(max_attempts=row[4], backoff_ms=row[5], backoff_cap_ms=row[6]),
+        retry=_retry(row[4], row[5], row[6]),
         timeout_ms=row[7],
     )
-    policies = Policies(overlap=Overlap(row[15]), catch_up=CatchUp(row[16]), catch_up_cap=row[17], jitter_ms=row[18])
-    return target, cadence_from_row(row[8:15]), policies
+    return target, cadence_from_row(row[8:15]), _policies(*row[15:])
+
+
+# Kept, because many schedules share a few of them.
+
+
+@lru_cache(maxsize=1024)
+def _retry(max_attempts: int, backoff_ms: int, backoff_cap_ms: int) -> RetryPolicy:
+    return RetryPolicy(max_attempts=max_attempts, backoff_ms=backoff_ms, backoff_cap_ms=backoff_cap_ms)
+
+
+@lru_cache(maxsize=1024)
+def _policies(overlap: str, catch_up: str, catch_up_cap: int, jitter_ms: int) -> Policies:
+    return Policies(
+        overlap=Overlap(overlap), catch_up=CatchUp(catch_up), catch_up_cap=catch_up_cap, jitter_ms=jitter_ms
+    )
 
 
 def cadence_from_row(row: Row) -> Cadence:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from duly.domain.ids import Owner, ScheduleId
 from duly.domain.instants import SECOND, Instant
-from duly.domain.schedules import Revision, Schedule
+from duly.domain.schedules import Revision, Schedule, Standing
 from duly.storage.executor import Executor
 from duly.storage.sql.schedule_rows import revision_from_row, revision_values, schedule_from_row, schedule_values
 from duly.storage.sql.topics import SCHEDULES
@@ -54,7 +54,7 @@ class SqlSchedules:
     async def due(self, now: Instant, most: int) -> list[Schedule]:
         return [schedule_from_row(row) for row in await self._x.fetch("due_schedules", now=now, most=most)]
 
-    async def advance(self, schedules: Sequence[Schedule]) -> None:
+    async def advance(self, schedules: Sequence[Schedule | Standing]) -> None:
         rows = [
             (
                 schedule.id,

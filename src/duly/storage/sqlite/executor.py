@@ -1,6 +1,6 @@
 """Runs named statements on a SQLite connection, for one work in one transaction."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import Any
@@ -47,6 +47,8 @@ class SqliteExecutor:
         statement = self._statements[name]
         bindings = _bindings(statement, rows, constants)
         try:
+            if statement.changed is not None:
+                return self._changed(statement, rows, bindings)
             if len(bindings) == 1:
                 return self._connection.execute(statement.sql, bindings[0]).fetchall()
             return self._connection.executemany(statement.sql, bindings).fetchall()
@@ -54,6 +56,27 @@ class SqliteExecutor:
             raise self._failed(error) from error
         except (UnicodeEncodeError, OverflowError, TypeError) as error:
             raise InvalidInput(name, f"a value cannot be stored: {error}") from error
+
+    def _changed(self, statement: Statement, rows: Sequence[Row], bindings: Sequence[Row]) -> Sequence[Row]:
+        """Runs the statement for every row and answers the rows that it changed.
+
+        RETURNING would tell, too, at the price of a table that is made and dropped for every row.
+        """
+        place = statement.columns.index(statement.changed or "")
+        connection = self._connection
+        if len(rows) == 1:
+            connection.execute(statement.sql, bindings[0])
+            return [(rows[0][place],)] if connection.changes() else []
+        changed: list[Row] = []
+
+        def in_turn() -> Iterator[Row]:
+            for row, binding in zip(rows, bindings, strict=True):
+                yield binding
+                if connection.changes():
+                    changed.append((row[place],))
+
+        connection.executemany(statement.sql, in_turn())
+        return changed
 
     def wake(self, topic: str) -> None:
         self.topics.add(topic)

@@ -369,3 +369,39 @@ WITH f AS MATERIALIZED (
 UPDATE schedule_runs SET {as_its_job} FROM f
 WHERE schedule_runs.id = ANY(ARRAY(SELECT ledger_run FROM f)) AND schedule_runs.id = f.ledger_run
   AND schedule_runs.completed_at IS NULL
+
+-- fragment: is_a_job
+(EXISTS (SELECT FROM jobs WHERE id = r.job_id OFFSET 0) OR EXISTS (SELECT FROM finished_jobs WHERE id = r.job_id OFFSET 0))
+
+-- name: insert_log_lines
+-- columns: job_id seq at level text
+INSERT INTO job_logs (job_id, seq, at, level, text)
+SELECT * FROM unnest(:job_id::text[], :seq::bigint[], :at::bigint[], :level::text[], :text::text[])
+     AS r(job_id, seq, at, level, text)
+WHERE {is_a_job} ON CONFLICT DO NOTHING
+
+-- name: save_progress
+-- columns: job_id at permille note
+INSERT INTO job_progress (job_id, at, permille, note)
+SELECT * FROM unnest(:job_id::text[], :at::bigint[], :permille::bigint[], :note::text[]) AS r(job_id, at, permille, note)
+WHERE {is_a_job}
+ON CONFLICT (job_id) DO UPDATE SET at = excluded.at, permille = excluded.permille, note = excluded.note
+WHERE excluded.at >= job_progress.at
+
+-- name: insert_artifacts
+-- columns: job_id name size sha256
+INSERT INTO job_artifacts (job_id, name, size, sha256)
+SELECT * FROM unnest(:job_id::text[], :name::text[], :size::bigint[], :sha256::text[]) AS r(job_id, name, size, sha256)
+WHERE {is_a_job} ON CONFLICT DO NOTHING
+
+-- name: forget_log_lines
+-- columns: job_id
+DELETE FROM job_logs WHERE job_id = ANY(:job_id::text[])
+
+-- name: forget_progress
+-- columns: job_id
+DELETE FROM job_progress WHERE job_id = ANY(:job_id::text[])
+
+-- name: forget_artifacts
+-- columns: job_id
+DELETE FROM job_artifacts WHERE job_id = ANY(:job_id::text[])

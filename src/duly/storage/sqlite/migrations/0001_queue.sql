@@ -1,4 +1,6 @@
 -- The durable queue: live jobs, finished jobs, pools, sessions, tickets. Times are microseconds since 1970, UTC.
+-- Words are compared one by one: for a list of more than two, SQLite builds a table whenever a row is written, which costs
+-- as much as writing the row.
 
 CREATE TABLE pools (
   name       TEXT    NOT NULL PRIMARY KEY,
@@ -6,7 +8,7 @@ CREATE TABLE pools (
   used       INTEGER NOT NULL DEFAULT 0 CHECK (used >= 0),
   tickets    INTEGER NOT NULL DEFAULT 0 CHECK (tickets >= 0),
   parked     INTEGER NOT NULL DEFAULT 0 CHECK (parked >= 0),
-  mode       TEXT    NOT NULL DEFAULT 'open' CHECK (mode IN ('open', 'paused', 'draining')),
+  mode       TEXT    NOT NULL DEFAULT 'open' CHECK (mode = 'open' OR mode = 'paused' OR mode = 'draining'),
   prefetch   INTEGER NOT NULL DEFAULT 0 CHECK (prefetch >= 0),
   ageing_ms  INTEGER CHECK (ageing_ms > 0)
 ) STRICT, WITHOUT ROWID;
@@ -37,8 +39,9 @@ CREATE TABLE jobs (
   position       INTEGER NOT NULL,
   run_at         INTEGER NOT NULL,
   created_at     INTEGER NOT NULL,
-  state          TEXT    NOT NULL
-                 CHECK (state IN ('scheduled', 'waiting', 'ready', 'parked', 'backoff', 'claimed', 'running')),
+  state          TEXT    NOT NULL CHECK (
+    state = 'scheduled' OR state = 'waiting' OR state = 'ready' OR state = 'parked' OR state = 'backoff' OR
+    state = 'claimed' OR state = 'running'),
   parked_on      TEXT,
   attempt        INTEGER NOT NULL CHECK (attempt BETWEEN 1 AND max_attempts),
   max_attempts   INTEGER NOT NULL,
@@ -84,7 +87,8 @@ CREATE TABLE finished_jobs (
   token        INTEGER,
   started_at   INTEGER,
   finished_at  INTEGER NOT NULL,
-  status       TEXT    NOT NULL CHECK (status IN ('COMPLETED', 'FAILED', 'SKIPPED', 'CANCELLED')),
+  status       TEXT    NOT NULL CHECK (
+    status = 'COMPLETED' OR status = 'FAILED' OR status = 'SKIPPED' OR status = 'CANCELLED'),
   error        TEXT,
   exit_code    INTEGER,
   result       TEXT

@@ -2,18 +2,20 @@
 
 -- name: insert_jobs
 -- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain ledger_run
+-- changed: id
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
-INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
-                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run)
-SELECT :id, :kind, :payload, :key, :lane, :pool, :resources, :priority,
-       CASE WHEN ageing_ms IS NULL THEN -:priority ELSE :position - :priority * ageing_ms * 1000 END,
-       :position, :run_at, :created_at, :state, :attempt, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms,
-       :retry_of, :chain, :ledger_run
-FROM pools
-WHERE name = :pool AND (mode <> 'draining' OR :retry_of IS NOT NULL)
-  AND NOT EXISTS (SELECT 1 FROM finished_jobs f WHERE f.id = :id)
-ON CONFLICT DO NOTHING
-RETURNING id
+-- Where no pool takes it, it has no rank, and a row without one is passed over as well. INSERT from a SELECT would say
+-- so more plainly, but keeps a journal of its own for every row.
+INSERT OR IGNORE INTO jobs (
+  id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
+  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run)
+VALUES (
+  :id, :kind, :payload, :key, :lane, :pool, :resources, :priority,
+  (SELECT CASE WHEN ageing_ms IS NULL THEN -:priority ELSE :position - :priority * ageing_ms * 1000 END FROM pools
+   WHERE name = :pool AND (mode <> 'draining' OR :retry_of IS NOT NULL)
+     AND NOT EXISTS (SELECT 1 FROM finished_jobs f WHERE f.id = :id)),
+  :position, :run_at, :created_at, :state, :attempt, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :retry_of,
+  :chain, :ledger_run)
 
 -- name: insert_alike
 -- columns: id payload position
@@ -173,12 +175,12 @@ WHERE id = :id AND opened_through <= :opened_through
 
 -- name: insert_runs
 -- columns: id schedule_id owner_user_id revision kind own_key scheduled_for fire_at opened_at status reason detail job_id run_id trace_id attempt_count started_at completed_at error_message
+-- changed: id
 -- Adds a row unless its id, its slot or its key is taken; answers what was added.
 INSERT INTO schedule_runs ({run_columns})
 VALUES (:id, :schedule_id, :owner_user_id, :revision, :kind, :own_key, :scheduled_for, :fire_at, :opened_at, :status, :reason,
         :detail, :job_id, :run_id, :trace_id, :attempt_count, :started_at, :completed_at, :error_message)
 ON CONFLICT DO NOTHING
-RETURNING id
 
 -- name: runs_in_flight
 -- columns: schedule_id
@@ -239,3 +241,34 @@ UPDATE schedule_runs SET attempt_count = attempt_count - 1 WHERE id = :id AND co
 UPDATE schedule_runs SET {as_its_job}
 FROM finished_jobs f
 WHERE f.id = :job AND schedule_runs.id = f.ledger_run AND schedule_runs.completed_at IS NULL
+
+-- fragment: is_a_job
+(EXISTS (SELECT 1 FROM jobs WHERE id = :job_id) OR EXISTS (SELECT 1 FROM finished_jobs WHERE id = :job_id))
+
+-- name: insert_log_lines
+-- columns: job_id seq at level text
+INSERT INTO job_logs (job_id, seq, at, level, text)
+SELECT :job_id, :seq, :at, :level, :text WHERE {is_a_job} ON CONFLICT DO NOTHING
+
+-- name: save_progress
+-- columns: job_id at permille note
+INSERT INTO job_progress (job_id, at, permille, note) SELECT :job_id, :at, :permille, :note WHERE {is_a_job}
+ON CONFLICT (job_id) DO UPDATE SET at = excluded.at, permille = excluded.permille, note = excluded.note
+WHERE excluded.at >= job_progress.at
+
+-- name: insert_artifacts
+-- columns: job_id name size sha256
+INSERT INTO job_artifacts (job_id, name, size, sha256) SELECT :job_id, :name, :size, :sha256 WHERE {is_a_job}
+ON CONFLICT DO NOTHING
+
+-- name: forget_log_lines
+-- columns: job_id
+DELETE FROM job_logs WHERE job_id = :job_id
+
+-- name: forget_progress
+-- columns: job_id
+DELETE FROM job_progress WHERE job_id = :job_id
+
+-- name: forget_artifacts
+-- columns: job_id
+DELETE FROM job_artifacts WHERE job_id = :job_id
