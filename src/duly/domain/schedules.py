@@ -112,6 +112,8 @@ class Schedule:
         return Standing(self.id, self.opened_through, self.next_slot, self.fire_at, self.last_run_at)
 
     def fires_at(self, slot: int) -> Instant:
+        if self.policies.jitter_ms == 0:
+            return Instant(slot * SECOND)
         return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.created_at)
 
     def upcoming(self, most: int) -> list["Fire"]:
@@ -160,8 +162,12 @@ class Standing(NamedTuple):
     last_run_at: Instant | None
 
     def ran(self, slot: int) -> "Standing":
-        """With a run for a slot, which need not be the last one."""
-        return self._replace(last_run_at=Instant(max(self.last_run_at or 0, slot * SECOND)))
+        return self._replace(last_run_at=later_run(self.last_run_at, slot))
+
+
+def later_run(last_run_at: Instant | None, slot: int) -> Instant:
+    """When a schedule last ran, if it runs for a slot, which need not be its last one."""
+    return Instant(max(last_run_at or 0, slot * SECOND))
 
 
 def new_schedule(

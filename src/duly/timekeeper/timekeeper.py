@@ -18,6 +18,8 @@ _SHORTEST_BACKOFF = Micros(SECOND // 5)
 _LONGEST_BACKOFF = Micros(2 * SECOND)
 # When what is due is in another timekeeper's hands.
 _LOOK_AGAIN = Micros(SECOND // 20)
+# Batches that are opened at a time when one does not suffice.
+_AT_ONCE = 2
 _LONGEST_WAIT = Micros(30 * SECOND)
 _EVERYTHING_NOW = Agenda(Instant(0), Instant(0), Instant(0))
 
@@ -136,12 +138,28 @@ class Timekeeper:
         while more and not self._stopping.is_set():
             try:
                 opened = await self._keeping.open_due()
+                self._tell(opened)
+                found, more = found or opened.schedules > 0, opened.more
+                if more:
+                    await self._open_rest()
+                    more = False
             except OpeningFailed as failed:
                 await self._open_each(failed)
-                continue
-            self._tell(opened)
-            found, more = found or opened.schedules > 0, opened.more
         return found
+
+    async def _open_rest(self) -> None:
+        """More than a batch is due: one is decided while another is written. What fails is told when both ended."""
+        ended = await asyncio.gather(*(self._open_on() for _ in range(_AT_ONCE)), return_exceptions=True)
+        for failure in ended:
+            if failure is not None:
+                raise failure
+
+    async def _open_on(self) -> None:
+        more = True
+        while more and not self._stopping.is_set():
+            opened = await self._keeping.open_due()
+            self._tell(opened)
+            more = opened.more
 
     async def _open_each(self, batch: OpeningFailed) -> None:
         """One by one, to find whose slots cannot be written. If nobody's can, it is nobody's fault."""
