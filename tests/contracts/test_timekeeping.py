@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from duly import Unavailable, cron, every, once
+from duly.application import timekeeping
 from duly.domain.decisions import Fate
 from duly.domain.ids import PoolName
 from duly.domain.instants import SECOND, moment_of
@@ -317,6 +318,31 @@ async def test_a_schedule_whose_rows_cannot_be_written_breaks_alone(
     assert await keeping.fates("a") == await keeping.fates("c") == ["1: pending", "2: skipped overlap"]
     broken = await keeping.get("b")
     assert (broken.state, broken.state_reason) == (ScheduleState.BROKEN, "ValueError: this row is cursed")
+
+
+@pytest.mark.parametrize("cursed", [None, "s-2", "s-17"])
+async def test_what_is_due_in_many_batches_is_opened_once_and_who_cannot_be_breaks_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch, cursed: str | None
+) -> None:
+    monkeypatch.setattr(timekeeping, "OPEN_BATCH", 3)
+    keeping = Keeping(world)
+    names = [f"s-{number}" for number in range(20)]
+    for name in names:
+        await keeping.schedule(name)
+    add = SqlLedger.add
+
+    async def refusing(self: SqlLedger, runs: Sequence[Run]) -> set[Any]:
+        if any(run.schedule_id == cursed for run in runs):
+            raise ValueError("this row is cursed")
+        return set(await add(self, runs))
+
+    monkeypatch.setattr(SqlLedger, "add", refusing)
+    await keeping.at(1)
+
+    fates = {name: await keeping.fates(name) for name in names}
+    assert fates == {name: [] if name == cursed else ["1: pending"] for name in names}
+    assert keeping.tally.runs_emitted == len(names) - (cursed is not None)
+    assert keeping.tally.schedules_broken == (cursed is not None)
 
 
 async def test_where_nothing_can_be_written_nobody_is_broken(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
