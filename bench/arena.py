@@ -27,7 +27,7 @@ _ROOT = Path(__file__).parent.parent
 # In-process: their documented use is by threads of one process.
 _WORKS_WHERE_IT_PINGS = {"persist-queue", "apscheduler"}
 # So that all are planned, and whoever keeps time is up and idle, when they are due.
-_PLANNED_PER_SECOND = {"apscheduler": 120}
+_PLANNED_PER_SECOND = {"duly": 250, "apscheduler": 120, "duly-timekeeper": 10_000}
 _TO_BE_IDLE_SECONDS = 3
 _IS_OPENED = "SELECT NOT EXISTS (SELECT 1 FROM schedules WHERE fire_at <= {})"
 
@@ -122,7 +122,7 @@ class Arena:
 @contextlib.contextmanager
 def _due_at_once(name: str, count: int, place: str, tally_path: Path) -> Iterator[tuple[int, Any]]:
     """So many schedules of the same second, and a process that keeps time, up and idle before it."""
-    due_at = math.ceil(time.time() + _TO_BE_IDLE_SECONDS + count / _PLANNED_PER_SECOND.get(name, 1_000)) + 2
+    due_at = math.ceil(time.time() + _TO_BE_IDLE_SECONDS + count / _PLANNED_PER_SECOND[name]) + 2
     run(name, "plan", place=place, schedules=count, due_at=due_at)
     if due_at - time.time() < _TO_BE_IDLE_SECONDS:
         raise RuntimeError(f"{name} took so long to plan {count} schedules that they are due")

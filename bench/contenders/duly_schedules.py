@@ -6,6 +6,7 @@ from typing import Any
 
 from bench.contender import Duty, Scheduler
 from bench.contenders.duly_queue import with_queue
+from bench.seeds import copy_schedule
 from duly.bootstrap import Queue
 from duly.domain.cadence import cron
 from duly.domain.ids import PoolName
@@ -45,9 +46,13 @@ class DulySchedules(Scheduler):
 
 
 class DulyTimekeeper(DulySchedules):
-    """Nobody works: what is opened stays where it was put."""
+    """Nobody works: what is opened stays where it was put. All schedules but the first are copies of it."""
 
     settings = "daily cron, default policies, a lane and a key per job, a ledger row per slot; a timekeeper, no worker"
+
+    def plan(self, place: str, schedules: int, due_at: int) -> None:
+        super().plan(place, 1, due_at)
+        copy_schedule(place, "s-0", schedules - 1)
 
     def keep(self, place: str, _: Duty) -> None:
         with_queue(place, lambda queue: queue.timekeeper().run())

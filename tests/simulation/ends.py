@@ -36,7 +36,8 @@ class Ended(NamedTuple):
     ledger_run: str
 
 
-def check_runs(database: apsw.Connection, journal: Journal, lives: Mapping[str, Life]) -> None:
+def check_runs(database: apsw.Connection, journal: Journal, lives: Mapping[str, Life], *, in_order: bool) -> None:
+    """`in_order` says whether slots that wait for each other must have begun in order."""
     runs = [Run(*row) for row in database.execute(f"SELECT {', '.join(Run._fields)} FROM schedule_runs")]
     ended = [Ended(*row) for row in database.execute(f"SELECT {', '.join(Ended._fields)} FROM finished_jobs")]
     entered = {entry.job: entry for entry in journal.entries}
@@ -48,6 +49,8 @@ def check_runs(database: apsw.Connection, journal: Journal, lives: Mapping[str, 
         _check_attempts(run, attempts[run.id], entered)
     _check_rows(runs, lives)
     for name, life in lives.items():
+        if in_order:
+            _check_order(name, [run for run in runs if run.schedule_id == name], life, journal)
         alone = [run for run in runs if run.schedule_id == name and not _may_overlap(run, life)]
         _check_company(name, [job for run in alone for job in attempts[run.id]], entered)
 
@@ -76,6 +79,25 @@ def _check_attempts(run: Run, jobs: list[Ended], entered: Mapping[str, Entry]) -
             entry is not None and entry.token == job.token and entry.left_at is not None,
             f"{run.id} is done, and no handler did it",
         )
+
+
+def _check_order(name: str, runs: list[Run], life: Life, journal: Journal) -> None:
+    """Slots that wait for each other begin in order, except for what is caught up beside them."""
+    began: dict[str, int] = {}
+    for entry in journal.entries:
+        began.setdefault(entry.chain, entry.entered_at)
+    for term in life.terms:
+        if term.policies.overlap is Overlap.QUEUE:
+            queued = sorted(
+                (run.scheduled_for, began[run.job_id])
+                for run in runs
+                if run.revision == term.number
+                and not run.own_key
+                and run.scheduled_for // SECOND not in life.caught_up
+                and run.job_id in began
+            )
+            for (earlier, first), (later, second) in pairwise(queued):
+                require(first <= second, f"{name}: {later // SECOND} began before {earlier // SECOND}")
 
 
 def _may_overlap(run: Run, life: Life) -> bool:

@@ -87,6 +87,7 @@ class Life:
     through: int = 0
     fates: dict[int, str] = field(default_factory=dict)
     owed: dict[int, int] = field(default_factory=dict)
+    caught_up: set[int] = field(default_factory=set)
     gaps: dict[int, Gap] = field(default_factory=dict)
     extra: dict[str, set[int]] = field(default_factory=dict)
 
@@ -128,6 +129,11 @@ class Life:
         self.through = max(self.through, term.after)
         return term
 
+    def next_slot(self) -> int | None:
+        timetable = self.now.timetable
+        ahead = timetable.slots(self.through, timetable.season.end) if self.now.state == "active" else []
+        return ahead[0] if ahead else None
+
     def undecided(self, through: int) -> list[int]:
         """Planned slots that should have met a fate by then, and have not."""
         if not self.terms:
@@ -147,6 +153,7 @@ class Decided:
     forgiven: dict[int, str] = field(default_factory=dict)
     in_flight: list[InFlight] = field(default_factory=list)
     is_deleted: bool = False
+    is_a_pool_draining: bool = False
 
     def anew(self) -> list[int]:
         """Slots that met their first fate."""

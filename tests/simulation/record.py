@@ -26,6 +26,8 @@ _IN_FLIGHT = (
     "SELECT r.id, r.status, j.cancel_reason IS NOT NULL FROM schedule_runs r LEFT JOIN jobs j ON j.ledger_run = r.id"
     " WHERE r.schedule_id = ? AND (r.status IN ('pending', 'running') OR (r.completed_at = ? AND r.job_id IS NOT NULL))"
 )
+_SCHEDULES = "SELECT id, opened_through / 1000000, next_run_at / 1000000 FROM schedules ORDER BY id"
+_DRAINING = "SELECT 1 FROM pools WHERE mode = 'draining'"
 _REVISIONS = (
     "SELECT number, effective_from / 1000000, state FROM schedule_revisions WHERE schedule_id = ? AND number > ?"
 )
@@ -58,6 +60,8 @@ class Record:
             self._see_slots()
         if called & {"add", "revise"}:
             self._see_revisions()
+        if called & {"add", "advance", "revise"}:
+            self._see_schedules()
         if called & {"keep_alive"}:
             self.spans = list(self.database.execute("SELECT started_at, alive_at FROM coverage ORDER BY started_at"))
 
@@ -87,6 +91,7 @@ class Record:
             InFlight(run, status, bool(asked))
             for run, status, asked in self.database.execute(_IN_FLIGHT, (life.id, decided.at))
         ]
+        decided.is_a_pool_draining = bool(list(self.database.execute(_DRAINING)))
         wish = self.wish
         decided.is_deleted = isinstance(wish, Wish) and (wish.schedule, wish.state) == (life.id, "deleted")
         check_decided(life, decided, self._quiet_at(decided.at))
@@ -142,6 +147,7 @@ class Record:
             life.fates[slot] = "gap"
         for slot in (*decided.caught_up, *decided.forgiven):
             del life.owed[slot]
+        life.caught_up |= set(decided.caught_up)
         life.owed |= {slot: one.revision for slot, one in decided.owed.items()}
         life.through = max([life.through, *decided.anew()])
 
@@ -170,6 +176,16 @@ class Record:
             )
             undecided = life.undecided(term.after)
             require(not undecided, f"{name} came to {term.number}, and {undecided[:5]} fell between revisions")
+
+    def _see_schedules(self) -> None:
+        """Each knows what is decided, and which slot comes next."""
+        for name, through, following in self.database.execute(_SCHEDULES):
+            life = self.life(name)
+            require(through == life.through, f"{name} is open through {through}, not {life.through}")
+            known = following is None or following < life.now.timetable.season.end
+            expected = life.next_slot()
+            require((following if known else None) == expected, f"{name}: the next slot is {following}, not {expected}")
+            require(life.now.state == "active" or following is None, f"{name} is not active, but plans {following}")
 
     def _see_extra(self, row: Row) -> None:
         """Rows of runs by hand come all in the one transaction that was asked for them."""

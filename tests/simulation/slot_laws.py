@@ -120,6 +120,8 @@ class _Judging:
             waiting = [other for other in others if other.status == "pending" or other.is_gone]
             self._require(overlap is Overlap.QUEUE_ONE, f"slot {row.slot} is coalesced under {overlap}")
             self._require(bool(waiting) or named in together, f"slot {row.slot} is coalesced into nobody")
+        elif row.reason == "launch":
+            self._require(self._decided.is_a_pool_draining, f"slot {row.slot} failed, though every pool takes jobs")
         elif row.reason == "replaced":
             later = any(other.slot > row.slot for other in self._decided.rows.values())
             self._require(overlap is Overlap.REPLACE and later, f"slot {row.slot} is replaced by nobody")

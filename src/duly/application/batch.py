@@ -14,12 +14,12 @@ from duly.domain.decisions import Decision, Fate
 from duly.domain.errors import DulyError
 from duly.domain.ids import JobId, JobKey, Lane, PoolName, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
-from duly.domain.jobs import Entry, NewJob, PutOutcome
+from duly.domain.jobs import Entry, PutOutcome, SlotJob
 from duly.domain.openings import MOST_AT_ONCE, InFlight, Missed, Opening, plan
 from duly.domain.policies import Overlap
 from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
 from duly.domain.runs import Arrears, Gap, GapReason, Reason, Run, RunKind, RunStatus
-from duly.domain.schedules import Schedule, Standing, slot_key
+from duly.domain.schedules import Schedule, Standing, later_run, slot_key
 from duly.ports.clock import Clock
 from duly.ports.dice import Dice
 from duly.ports.storage import Transaction
@@ -93,11 +93,14 @@ class Batch:
             self._account_for(schedule, decided.gaps, owed)
         if decided.withdraw or decided.stop:
             self._stops += [(schedule.id, RunId(run_id)) for run_id in (*decided.withdraw, *decided.stop)]
+        ran = [opening.slot for opening in decided.openings if opening.reason is None]
         standing = Standing(
-            schedule.id, decided.opened_through, decided.next_slot, decided.fire_at, schedule.last_run_at
+            schedule.id,
+            decided.opened_through,
+            decided.next_slot,
+            decided.fire_at,
+            later_run(schedule.last_run_at, max(ran)) if ran else schedule.last_run_at,
         )
-        if ran := [opening.slot for opening in decided.openings if opening.reason is None]:
-            standing = standing.ran(ran[-1])
         self._advanced[schedule.id] = standing
         return standing
 
@@ -181,7 +184,7 @@ class Batch:
             job_id=job_id,
         )
         target, key = schedule.target, slot_key(schedule.id, slot)
-        new = NewJob(
+        new = SlotJob(
             kind=target.kind,
             key=JobKey(f"{own_key}:{key}" if own_key else key),
             lane=None if schedule.policies.overlap is Overlap.ALLOW else Lane(f"schedule:{schedule.id}"),

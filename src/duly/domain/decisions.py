@@ -22,9 +22,12 @@ class Fate(StrEnum):
     BROKEN = "broken"  # the schedule could not be evaluated
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Decision:
-    """What became of a slot, or of `count` slots from `slot` through `last`. `late` is how long after its time."""
+    """What became of a slot, or of `count` slots from `slot` through `last`. `late` is how long after its time.
+
+    Not frozen: one is made for every slot, and that would take four times as long.
+    """
 
     schedule_id: ScheduleId
     at: Instant

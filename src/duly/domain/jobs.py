@@ -150,6 +150,20 @@ class Job:
         )
 
 
+class SlotJob(NamedTuple):
+    """What a slot asks for, as `NewJob` says it: of a target that was checked when its schedule was defined."""
+
+    kind: str
+    key: JobKey
+    lane: Lane | None
+    pool: PoolName
+    priority: int
+    run_at: Instant | None
+    retry: RetryPolicy
+    timeout_ms: int | None
+    resources: tuple[PoolName, ...] = ()
+
+
 class Entry(NamedTuple):
     """A job as it enters the queue: what was asked, and what was drawn for it before the transaction.
 
@@ -157,7 +171,7 @@ class Entry(NamedTuple):
     """
 
     id: JobId
-    new: NewJob
+    new: NewJob | SlotJob
     payload: Payload
     created_at: Instant
     position: int

@@ -113,6 +113,8 @@ class Schedule:
 
     def fires_at(self, slot: int) -> Instant:
         """Not before its revision was made: what was not planned yet cannot have fired."""
+        if self.policies.jitter_ms == 0:
+            return Instant(slot * SECOND)
         return fire_at(self.id, self.cadence, slot, jitter_ms=self.policies.jitter_ms, not_before=self.updated_at)
 
     def upcoming(self, most: int) -> list["Fire"]:
@@ -161,8 +163,12 @@ class Standing(NamedTuple):
     last_run_at: Instant | None
 
     def ran(self, slot: int) -> "Standing":
-        """With a run for a slot, which need not be the last one."""
-        return self._replace(last_run_at=Instant(max(self.last_run_at or 0, slot * SECOND)))
+        return self._replace(last_run_at=later_run(self.last_run_at, slot))
+
+
+def later_run(last_run_at: Instant | None, slot: int) -> Instant:
+    """When a schedule last ran, if it runs for a slot, which need not be its last one."""
+    return Instant(max(last_run_at or 0, slot * SECOND))
 
 
 def new_schedule(

@@ -36,7 +36,9 @@ class Limits:
             "jit": "off",
             # Every statement of ours is written for an index. Its plan is made once and kept, whatever the tables'
             # statistics were at that moment: a queue that was empty then is not empty for long.
+            # And for that index's order: a bitmap would have all that is due read and sorted to answer the first few.
             "enable_seqscan": "off",
+            "enable_bitmapscan": "off",
             "plan_cache_mode": "force_generic_plan",
         }
 

@@ -15,6 +15,7 @@ from duly.domain.jobs import (
     NewJob,
     Put,
     PutOutcome,
+    SlotJob,
     UnknownJob,
 )
 from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
@@ -142,7 +143,7 @@ class SqlJobs:
             await self._lanes.leave([standing.lane])
         self._x.wake(pool_topic(new.pool) if entry.is_due else DUE)
 
-    async def _check_resources(self, news: Sequence[NewJob]) -> None:
+    async def _check_resources(self, news: Sequence[NewJob | SlotJob]) -> None:
         for name in sorted({name for new in news for name in new.resources}):
             if not await self._x.fetch("hold_pool", name=name):
                 raise UnknownPool(name)

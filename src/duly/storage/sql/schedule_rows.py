@@ -168,19 +168,19 @@ def _cron(expr: str, tz: str) -> Cadence:
 
 
 def run_row(run: Run) -> Row:
-    """In the order of `insert_runs`."""
+    """In the order of `insert_runs`. Words go as they are, which are texts: to ask for their `value` takes longer."""
     return (
         run.id,
         run.schedule_id,
         run.owner,
         run.revision,
-        run.kind.value,
+        run.kind,
         run.own_key,
         run.scheduled_for,
         run.fire_at,
         run.opened_at,
-        run.status.value,
-        None if run.reason is None else run.reason.value,
+        run.status,
+        run.reason,
         run.detail,
         run.job_id,
         run.run_id,

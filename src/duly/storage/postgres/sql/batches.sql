@@ -285,16 +285,22 @@ WHERE schedules.id = ANY(:id::text[]) AND schedules.id = r.id AND schedules.open
 
 -- name: insert_runs
 -- columns: id schedule_id owner_user_id revision kind own_key scheduled_for fire_at opened_at status reason detail job_id run_id trace_id attempt_count started_at completed_at error_message
+-- repeats: owner_user_id revision kind own_key scheduled_for fire_at opened_at status attempt_count
 -- Adds a row unless its id, its slot or its key is taken; answers what was added. In order, so that two who add the same
 -- rows wait for each other at one place only.
 INSERT INTO schedule_runs ({run_columns})
-SELECT * FROM unnest(
+SELECT id, schedule_id, COALESCE(owner_user_id, (:owner_user_id::text[])[1]), COALESCE(revision, (:revision::bigint[])[1]),
+       COALESCE(kind, (:kind::text[])[1]), COALESCE(own_key, (:own_key::text[])[1]) AS its_key,
+       COALESCE(scheduled_for, (:scheduled_for::bigint[])[1]) AS slot, COALESCE(fire_at, (:fire_at::bigint[])[1]),
+       COALESCE(opened_at, (:opened_at::bigint[])[1]), COALESCE(status, (:status::text[])[1]), reason, detail, job_id,
+       run_id, trace_id, COALESCE(attempt_count, (:attempt_count::bigint[])[1]), started_at, completed_at, error_message
+FROM unnest(
   :id::text[], :schedule_id::text[], :owner_user_id::text[], :revision::bigint[], :kind::text[], :own_key::text[],
   :scheduled_for::bigint[], :fire_at::bigint[], :opened_at::bigint[], :status::text[], :reason::text[], :detail::text[],
   :job_id::text[], :run_id::text[], :trace_id::text[], :attempt_count::bigint[], :started_at::bigint[],
   :completed_at::bigint[], :error_message::text[])
-  AS r({run_columns})
-ORDER BY r.schedule_id, r.scheduled_for, r.own_key
+  AS given({run_columns})
+ORDER BY schedule_id, slot, its_key
 ON CONFLICT DO NOTHING
 RETURNING id
 
