@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from duly.application.openings import Opened
 from duly.application.timekeeping import Agenda, OpeningFailed, Timekeeping
@@ -36,7 +36,7 @@ class Timekeeper:
         self._clock = keeping.storage.clock
         self._telemetry = telemetry
         self._new_aside = aside or (lambda: _InThisLoop(keeping.storage))
-        self._rests_until: dict[str, int] = {}
+        self._rests: dict[str, _Rest] = {}
         self._agree_at = 0
         self._nudge = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -125,7 +125,7 @@ class Timekeeper:
 
     async def _try(self, chore: str, at: Instant | None, now: Instant, do: Callable[[], Awaitable[bool]]) -> bool:
         """One that fails rests for a while, so that it does not keep the others from being done."""
-        if at is None or at > now or self._rests_until.get(chore, 0) > _awake():
+        if at is None or at > now or self._rest_left(chore):
             return False
         try:
             return await do()
@@ -133,7 +133,7 @@ class Timekeeper:
             raise
         except Exception as error:  # noqa: BLE001 - a timekeeper never gives up
             self._telemetry.failed(chore, error)
-            self._rests_until[chore] = _awake() + BEAT
+            self._let_rest(chore, BEAT)
             return False
 
     async def _open(self) -> bool:
@@ -179,7 +179,7 @@ class Timekeeper:
     async def _catch_up(self) -> bool:
         """Once in a tick."""
         caught_up = await self._keeping.catch_up()
-        self._rests_until["catch up"] = _awake() + self._keeping.pace.tick
+        self._let_rest("catch up", self._keeping.pace.tick)
         self._telemetry.decided(caught_up.decisions)
         return caught_up.schedules > 0
 
@@ -203,12 +203,34 @@ class Timekeeper:
 
     def _due_at(self, agenda: Agenda) -> int | None:
         """The earliest instant of the agenda, of chores that rest not before they have rested."""
-        ahead = self._clock.now() - _awake()
+        now = self._clock.now()
         chores = {"open": agenda.fire_at, "catch up": agenda.arrears_at, "revoke": agenda.revoke_at}
         return min(
-            (max(at, self._rests_until.get(chore, 0) + ahead) for chore, at in chores.items() if at is not None),
+            (
+                max(at, now + left) if (left := self._rest_left(chore)) else at
+                for chore, at in chores.items()
+                if at is not None
+            ),
             default=None,
         )
+
+    def _let_rest(self, chore: str, duration: Micros) -> None:
+        self._rests[chore] = _Rest(self._clock.lease_now() + duration, _awake() + duration)
+
+    def _rest_left(self, chore: str) -> int:
+        rest = self._rests.get(chore, _NO_REST)
+        return max(min(rest.until - self._clock.lease_now(), rest.awake_until - _awake()), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """Over when either clock says so."""
+
+    until: int
+    awake_until: int
+
+
+_NO_REST = _Rest(0, 0)
 
 
 class _Backoff:
