@@ -31,8 +31,8 @@ DAY, MINUTE = 86_400, 60
 AWAY = 30 * DAY
 CAP = 400
 MOST_MEMORY_MORE_KB = 16_384
-# While missed slots are caught up; a busy machine makes one late now and then.
-USUALLY_LATE, LATEST = SECOND // 4, 5 * SECOND
+# While missed slots are caught up; it takes some milliseconds, unless others keep the machine busy.
+USUALLY_LATE, LATEST = SECOND, 5 * SECOND
 
 
 @dataclass(frozen=True, slots=True)

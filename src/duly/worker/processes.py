@@ -20,6 +20,8 @@ KILL_AFTER = Micros(3 * SECOND)
 _CHUNK = 65_536
 # A pipe holds no more than 16 chunks, unless its owner is root.
 _MOST_CHUNKS_LEFT = 32
+# A process that was killed may still be in the kernel, waiting for a disk.
+_LAST_MOMENT_SECONDS = 1.0
 
 
 class Sink(Protocol):
@@ -111,8 +113,10 @@ class Group:
                 if not self._read(pipe):
                     break
             self._drop(pipe)
-        if self._exited.done():
-            self._process.wait()
+        # Cancelled twice, nobody has waited for it to die, which takes but a moment.
+        self._process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LAST_MOMENT_SECONDS)
         GUARD.forget(self._process.pid)
 
     def _read(self, pipe: int) -> bool:
