@@ -200,6 +200,9 @@ class ScheduleWorld(Machine):
                 # Whoever is no timekeeper is there only when it reads the clock, which may be long before it says so.
                 for span in set(self.record.spans) - known if name not in KEEPERS else ():
                     self.watchman.touch(span[1])
+                # One that tells much later what time it was looks like one whose clock was set back.
+                if len(self.record.spans) > len(known) and self.record.spans[-1] in known:
+                    self.watchman.clock_was_set()
 
         return WatchedStorage(self.storage, saw)
 

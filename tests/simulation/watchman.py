@@ -31,8 +31,8 @@ class Watchman:
         if self._there_since is None or elapsed - self._looked_at > self.beat:  # it slept itself
             self._there_since = elapsed
         self._looked_at = elapsed
-        self._check_returns(now, spans)
         if self.is_steady:
+            self._check_returns(spans)
             self.seen.append(now)
             alive_at = max(end for _, end in spans)
             require(alive_at > now - 3 * self.beat, f"somebody keeps time at {now}, but coverage ends at {alive_at}")
@@ -70,10 +70,10 @@ class Watchman:
             there = [seen for seen in self.seen if outage.start + 3 * self.beat < seen < outage.end - 3 * self.beat]
             require(not there, f"somebody kept time at {there[:3]}, in what is called an outage: {outage}")
 
-    def _check_returns(self, now: int, spans: list[tuple[int, int]]) -> None:
+    def _check_returns(self, spans: list[tuple[int, int]]) -> None:
         """A real absence is on record once somebody has been back for a while."""
-        for left, returned in [one for one in self._returned if now - one[1] > 3 * self.beat]:
-            self._returned.remove((left, returned))
+        while self._returned:
+            left, returned = self._returned.pop()
             found = [
                 outage
                 for outage in silences(spans, longer_than=self.outage_after)
