@@ -14,7 +14,6 @@ SECOND = 1_000_000
 OUTAGE_AFTER = 3_600 * SECOND
 LOOKAHEAD = 60 * SECOND
 STOP_WITHIN = 30 * SECOND
-TICK = SECOND
 MOST_BACKFILLED = 20
 ONE_FOR_ALL = ("skip", "queue_one", "replace")
 
@@ -70,12 +69,10 @@ class Schedule:
 class Model:
     def __init__(self, now: int) -> None:
         self.now = now
-        self.passed = 0
         self.spans: list[tuple[int, int]] = []
         self.schedules: dict[str, Schedule] = {}
         self.runs: list[Run] = []
         self._puts = count()
-        self._catches_up_from = 0
 
     # What a caller sees
 
@@ -103,11 +100,7 @@ class Model:
     # Time
 
     def advance(self, micros: int) -> None:
-        self.now += micros
-        self.passed += micros
-
-    def step(self, micros: int) -> None:
-        """Somebody sets the clock."""
+        """Time passes, or somebody sets the clock: nothing here knows the difference."""
         self.now += micros
 
     def beat(self) -> None:
@@ -124,21 +117,15 @@ class Model:
     def tick(self) -> None:
         due = [one for one in self.schedules.values() if one.state == "active" and self._due(one)]
         if due:
-            self._note_silence()
+            self._note_silence(OUTAGE_AFTER // 2)
         for schedule in due:
             self._open(schedule)
-        if self.passed >= self._catches_up_from:
-            self._catch_up()
-            self._catches_up_from = self.passed + TICK
+        self._catch_up()
         for run in self.runs:
             if run.revoke_at is not None and run.revoke_at <= self.now:
                 run.revoke_at = None
                 if run.status == "running":
                     run.status = "cancelled"
-
-    def restart(self) -> None:
-        """Another timekeeper does not know when the last one caught up."""
-        self._catches_up_from = 0
 
     # What owners do
 
@@ -321,9 +308,9 @@ class Model:
     def _in_flight(self, schedule: Schedule) -> list[Run]:
         return [run for run in self.runs if run.schedule == schedule.name and run.is_in_flight]
 
-    def _note_silence(self) -> None:
+    def _note_silence(self, longer_than: int = OUTAGE_AFTER) -> None:
         """Whoever judges slots, or counts on being in time, is there."""
-        if not self.spans or self.now - self.spans[-1][1] > OUTAGE_AFTER:
+        if not self.spans or self.now - self.spans[-1][1] > longer_than:
             self.beat()
 
     def _living(self, name: str) -> Schedule:

@@ -55,13 +55,16 @@ class Process:
         self._going_on.set()
 
     async def go_on(self) -> None:
-        """Returns at once, unless the process is suspended."""
+        """Returns at once, unless the process is suspended; never, if it is dead."""
         if not self._going_on.is_set():
             await self._going_on.wait()
+        if not self.alive:
+            raise asyncio.CancelledError
 
     def kill(self) -> None:
         """It takes nothing with it."""
         self.alive = False
+        self._going_on.set()
         for task in self._tasks:
             task.cancel()
 
@@ -115,8 +118,6 @@ class FaultyStorage:
     async def _step(self, name: str) -> None:
         """A point where the process may die, or lose time to others."""
         await self._process.go_on()
-        if not self._process.alive:
-            raise asyncio.CancelledError
         self._trace(f"{self._process.name} {name}")
         if self._chance(self._weather.crash):
             self._trace(f"{self._process.name} dies {name}")

@@ -80,11 +80,15 @@ class InFlight(NamedTuple):
 
 @dataclass(slots=True)
 class Life:
-    """One schedule. `through` is the last second that is decided: every slot up to it has met its fate or is owed."""
+    """One schedule. `through` is the last second that is decided: every slot up to it has met its fate or is owed.
+
+    It was last `changed_at` so long after the simulation began.
+    """
 
     id: str
     terms: list[Term] = field(default_factory=list)
     through: int = 0
+    changed_at: int = 0
     fates: dict[int, str] = field(default_factory=dict)
     owed: dict[int, int] = field(default_factory=dict)
     caught_up: set[int] = field(default_factory=set)

@@ -49,6 +49,7 @@ class Record:
     database: apsw.Connection
     outage_after: int
     note: Callable[[str], None]
+    elapsed: Callable[[], int]
     lives: dict[str, Life] = field(default_factory=dict)
     wish: Wish | Extra | None = None
     spans: list[tuple[int, int]] = field(default_factory=list)
@@ -167,6 +168,7 @@ class Record:
             )
             assert isinstance(wish, Wish)
             term = life.change(wish)
+            life.changed_at = self.elapsed()
             self.note(
                 f"{name} comes to {term.number} {term.state} after {term.after}: {term.timetable} {term.policies}"
             )

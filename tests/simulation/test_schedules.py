@@ -28,6 +28,8 @@ SEEDS = max(int(os.environ.get("DULY_SEEDS", "1000")) // 20, 1)
 BATCH = 10
 MUTANT_SEEDS = 40
 
+Guard = Callable[[pytest.MonkeyPatch], Mutate | None]
+
 
 def _batches() -> Iterator[range]:
     for first in range(0, SEEDS, BATCH):
@@ -103,7 +105,7 @@ def _without_looking_what_is_in_flight(_: pytest.MonkeyPatch) -> Mutate:
 
 
 def _without_coverage_in_the_opening_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def outages_until(tx: Transaction, _: Instant, pace: Pace, *, since: Instant) -> list[Outage]:
+    async def outages_until(tx: Transaction, _: Instant, pace: Pace, *, since: Instant, **__: Any) -> list[Outage]:
         return outages_between(await tx.ledger.coverage(since), outage_after=pace.outage_after)
 
     monkeypatch.setattr(openings, "outages_until", outages_until)
@@ -143,29 +145,27 @@ def _rewriting(name: str, pattern: str, text: str) -> Mutate:
     return mutate
 
 
-@pytest.mark.parametrize(
-    "guard",
-    [
-        _without_the_slot_index,
-        _without_remembering_what_was_opened,
-        _with_changes_in_force_from_now,
-        _with_changes_in_force_from_creation,
-        _with_revisions_recorded_from_creation,
-        _without_opening_before_a_change,
-        _without_looking_what_is_in_flight,
-        _without_coverage_in_the_opening_transaction,
-        _without_a_heart,
-        _without_ending_runs_with_their_jobs,
-    ],
-    ids=lambda guard: guard.__name__.strip("_"),
-)
-def test_a_missing_guard_is_noticed(
-    guard: Callable[[pytest.MonkeyPatch], Mutate | None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+NOTICED: dict[Guard, str] = {
+    _without_the_slot_index: "ran twice",
+    _without_remembering_what_was_opened: "decided again|is open through",
+    _with_changes_in_force_from_now: "came to",
+    _with_changes_in_force_from_creation: "came to",
+    _with_revisions_recorded_from_creation: "came to",
+    _without_opening_before_a_change: "fell between revisions",
+    _without_looking_what_is_in_flight: "opened beside|took the place|nobody",
+    _without_coverage_in_the_opening_transaction: "was missed, and yet opened",
+    _without_a_heart: "but coverage ends at",
+    _without_ending_runs_with_their_jobs: "a ledger row waits for a job that is gone",
+}
+
+
+@pytest.mark.parametrize("guard", NOTICED, ids=lambda guard: guard.__name__.strip("_"))
+def test_a_missing_guard_is_noticed(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
     mutate = guard(monkeypatch)
     for seed in range(MUTANT_SEEDS):
         try:
             ScheduleWorld(seed, mutate=mutate).run()
-        except LawBroken:
+        except LawBroken as broken:
+            assert re.search(NOTICED[guard], str(broken)), broken  # noqa: PT017 - by the law that it guards
             return
     pytest.fail(f"{MUTANT_SEEDS} seeds saw nothing")

@@ -31,12 +31,12 @@ class Watchman:
         if self._there_since is None or elapsed - self._looked_at > self.beat:  # it slept itself
             self._there_since = elapsed
         self._looked_at = elapsed
-        self._check_returns(now, spans)
         if self.is_steady:
+            self._check_returns(spans)
             self.seen.append(now)
             alive_at = max(end for _, end in spans)
             require(alive_at > now - 3 * self.beat, f"somebody keeps time at {now}, but coverage ends at {alive_at}")
-        if self._latest is not None and now - self._latest > self.outage_after + 3 * self.beat:
+        if self._latest is not None and self._is_absence(self._latest, now):
             self._returned.append((self._latest, now))
         self.touch(now)
 
@@ -45,9 +45,16 @@ class Watchman:
         """Somebody has been there for a while, and nobody has touched the clock."""
         return self._there_since is not None and self._looked_at - self._there_since > 3 * self.beat
 
-    def touch(self, now: int) -> None:
-        """Somebody was there at this instant."""
-        self._latest = now if self._latest is None else max(self._latest, now)
+    def touch(self, instant: int) -> None:
+        """Somebody was there at an instant, of which it may have told much later."""
+        self._latest = instant if self._latest is None else max(self._latest, instant)
+        for left, returned in [one for one in self._returned if one[0] < instant < one[1]]:
+            self._returned.remove((left, returned))
+            parts = [(left, instant), (instant, returned)]
+            self._returned += [part for part in parts if self._is_absence(*part)]
+
+    def _is_absence(self, left: int, returned: int) -> bool:
+        return returned - left > self.outage_after + 3 * self.beat
 
     def clock_was_set(self) -> None:
         """What the clock on the wall showed before says little about what coverage must show."""
@@ -63,10 +70,10 @@ class Watchman:
             there = [seen for seen in self.seen if outage.start + 3 * self.beat < seen < outage.end - 3 * self.beat]
             require(not there, f"somebody kept time at {there[:3]}, in what is called an outage: {outage}")
 
-    def _check_returns(self, now: int, spans: list[tuple[int, int]]) -> None:
+    def _check_returns(self, spans: list[tuple[int, int]]) -> None:
         """A real absence is on record once somebody has been back for a while."""
-        for left, returned in [one for one in self._returned if now - one[1] > 3 * self.beat]:
-            self._returned.remove((left, returned))
+        while self._returned:
+            left, returned = self._returned.pop()
             found = [
                 outage
                 for outage in silences(spans, longer_than=self.outage_after)
