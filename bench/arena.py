@@ -132,7 +132,7 @@ def _due_at_once(name: str, count: int, place: str, tally_path: Path) -> Iterato
 
 def run(name: str, what: str, **given: Any) -> Any:
     done = subprocess.run(
-        _command(name, what, given), cwd=_ROOT, capture_output=True, text=True, timeout=600, check=False
+        command(name, what, given), cwd=_ROOT, capture_output=True, text=True, timeout=600, check=False
     )
     if done.returncode:
         raise RuntimeError(f"{name} failed to {what}:\n{done.stderr[-2_000:]}")
@@ -150,7 +150,7 @@ def _workers(name: str, count: int, **given: Any) -> AbstractContextManager[Any]
 @contextlib.contextmanager
 def processes(name: str, what: str, givens: list[dict[str, Any]]) -> Iterator[Any]:
     """They act until this ends; what it yields raises if one of them has ended already."""
-    commands = [_command(name, what, given) for given in givens]
+    commands = [command(name, what, given) for given in givens]
     with tempfile.TemporaryFile("w+") as errors:
         started = [subprocess.Popen(c, cwd=_ROOT, stdout=subprocess.DEVNULL, stderr=errors) for c in commands]
 
@@ -167,7 +167,7 @@ def processes(name: str, what: str, givens: list[dict[str, Any]]) -> Iterator[An
                 process.wait()
 
 
-def _command(name: str, what: str, given: dict[str, Any]) -> list[str]:
+def command(name: str, what: str, given: dict[str, Any]) -> list[str]:
     if name == graphile.NAME:
         return graphile.command(what, given)
     return [sys.executable, "-m", "bench.act", name, what, json.dumps(given)]

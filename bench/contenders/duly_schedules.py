@@ -23,7 +23,7 @@ class DulySchedules(Scheduler):
     packages = ("duly", "apsw", "asyncpg")
     settings = (
         "daily cron, default policies (overlap skip: a lane per schedule), a key and a ledger row per slot, pool limit "
-        "10,000, concurrency 500, timekeeper and worker in one process"
+        "10,000, concurrency 1,000, timekeeper and worker in one process"
     )
 
     def plan(self, place: str, schedules: int, due_at: int) -> None:
@@ -39,7 +39,7 @@ class DulySchedules(Scheduler):
             duty.enter(value_of(job.payload)["n"])
 
         async def run(queue: Queue) -> None:
-            worker = queue.worker(handlers={"stamp": stamp}, pools={_POOL: 500}, name="bench")
+            worker = queue.worker(handlers={"stamp": stamp}, pools={_POOL: 1_000}, name="bench")
             await asyncio.gather(queue.timekeeper().run(), worker.run())
 
         with_queue(place, run)
