@@ -36,7 +36,7 @@ def measure(arena: Arena, store: str, seconds: float) -> list[dict[str, Any]]:
 
 def _watch(arena: Arena, store: str, count: int, seconds: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="duly-bench-") as folder, arena.place(store, Path(folder)) as place:
-        run(_NAME, "plan", place=place, schedules=1, due_at=int(time.time()) + _IN_A_DAY)
+        run(_NAME, "plan", place=place, due_at=[(int(time.time()) + _IN_A_DAY, 1)])
         copy_schedule(place, "s-0", count - 1, apart_s=1)
         Tally.create(Path(folder) / "tally")
         with asking(place) as ask, _keeping_time(place, Path(folder) / "tally") as process:
