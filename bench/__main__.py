@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncpg
 
-from bench import graphile
+from bench import graphile, idle
 from bench.arena import Arena
 from bench.report import HEADER, Result, contestants, machine, save
 from bench.rows import SETS, Row
@@ -21,6 +21,7 @@ from tests.postgres_server import running_postgres
 
 _RESULTS = Path(__file__).parent / "results"
 _CRON = "cron"
+_SCHEDULES = "schedules-"
 
 
 def main() -> None:
@@ -32,12 +33,18 @@ def main() -> None:
     if chosen.against:
         rows = [_without(row, *(peer for peer in row.peers if peer not in chosen.against)) for row in rows]
     content: dict[str, Any] = {"settings": vars(chosen)}
+    idle_on = [name.removeprefix(_SCHEDULES) for name in chosen.sets if name.startswith(_SCHEDULES)]
+    idle_on = idle_on if chosen.only in idle.TITLE else []
     with contextlib.ExitStack() as stack:
-        server = stack.enter_context(running_postgres()) if any(row.store == "postgres" for row in rows) else None
+        needs_server = "postgres" in {*idle_on, *(row.store for row in rows)}
+        server = stack.enter_context(running_postgres()) if needs_server else None
         content["machine"] = machine(_version(server) if server else None)
         arena = Arena(server, seconds=chosen.seconds, share=chosen.share)
         print(HEADER, flush=True)
         results = [_compete(arena, row, chosen.rounds) for row in rows]
+        if idle_on:
+            print(idle.HEADER, flush=True)
+            content["idle"] = [each for store in idle_on for each in idle.measure(arena, store, 20 * chosen.share)]
     content["rows"] = [result.as_json() for result in results]
     content["contenders"] = contestants(rows)
     if _CRON in chosen.sets:

@@ -44,7 +44,7 @@ def act(name: str, what: str, given: dict[str, Any]) -> dict[str, Any] | None:
     place = given["place"]
     match what:
         case "plan":
-            scheduler(name).plan(place, given["schedules"], given["due_at"])
+            scheduler(name).plan(place, [second for second, count in given["due_at"] for _ in range(count)])
         case "keep":
             scheduler(name).keep(place, Duty(Tally(given["tally"]), 0, stamping=True))
         case _:

@@ -4,7 +4,7 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -68,8 +68,8 @@ class Scheduler(Protocol):
     packages: ClassVar[tuple[str, ...]]
     settings: ClassVar[str]
 
-    def plan(self, place: str, schedules: int, due_at: int) -> None:
-        """Daily schedules, numbered, that all fire at the same second of UTC for the first time."""
+    def plan(self, place: str, due_at: Sequence[int]) -> None:
+        """Daily schedules, numbered, and when each fires for the first time, in seconds of UTC."""
 
     def keep(self, place: str, duty: Duty) -> None:
         """Keeps time, and runs what is due, until it is killed."""

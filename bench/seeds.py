@@ -6,7 +6,9 @@ from contextlib import closing
 
 import asyncpg
 
-_NUMBERS = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count})"
+_NUMBERS = (
+    "WITH RECURSIVE numbers(n) AS (SELECT CAST(1 AS bigint) UNION ALL SELECT n + 1 FROM numbers WHERE n < {count})"
+)
 # A copy differs in its id and in the number it carries. If copies are to lie apart, each fires later than the last.
 _DIFFERENT = {
     "schedules": {"id": "{id} || '-' || n", "input": """'{{"n":' || n || '}}'"""},
@@ -17,6 +19,8 @@ _KEY = {"schedules": "id", "schedule_revisions": "schedule_id"}
 
 
 def copy_schedule(place: str, schedule_id: str, count: int, *, apart_s: int = 0) -> None:
+    if count == 0:
+        return
     if "://" not in place:
         with closing(sqlite3.connect(place)) as connection:
             for table in _KEY:

@@ -1,6 +1,7 @@
 """APScheduler 3: cron jobs in a SQLAlchemy job store, run by its thread pool."""
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -24,12 +25,12 @@ class ApschedulerSchedules(Scheduler):
     # Jobs name their function by import path, so what it does is kept here.
     duty: ClassVar[Duty | None] = None
 
-    def plan(self, place: str, schedules: int, due_at: int) -> None:
+    def plan(self, place: str, due_at: Sequence[int]) -> None:
         scheduler = _scheduler(place)
         scheduler.start(paused=True)
-        due = datetime.fromtimestamp(due_at, UTC)
-        trigger = CronTrigger(hour=due.hour, minute=due.minute, second=due.second, timezone=UTC)
-        for number in range(schedules):
+        for number, second in enumerate(due_at):
+            due = datetime.fromtimestamp(second, UTC)
+            trigger = CronTrigger(hour=due.hour, minute=due.minute, second=due.second, timezone=UTC)
             scheduler.add_job(stamp, trigger, args=(number,))
 
     def keep(self, place: str, duty: Duty) -> None:

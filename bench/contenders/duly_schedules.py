@@ -1,8 +1,8 @@
 """Duly's schedules: one process keeps time and works, as it comes."""
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from bench.contender import Duty, Scheduler
 from bench.contenders.duly_queue import with_queue
@@ -23,14 +23,14 @@ class DulySchedules(Scheduler):
     packages = ("duly", "apsw", "asyncpg")
     settings = (
         "daily cron, default policies (overlap skip: a lane per schedule), a key and a ledger row per slot, pool limit "
-        "10,000, concurrency 500, timekeeper and worker in one process"
+        "10,000, concurrency 1,000, timekeeper and worker in one process"
     )
 
-    def plan(self, place: str, schedules: int, due_at: int) -> None:
+    def plan(self, place: str, due_at: Sequence[int]) -> None:
         async def create_all(queue: Queue) -> None:
             await queue.pools.define(Pool(name=_POOL, slots=10_000))
-            numbers = iter(range(schedules))
-            await asyncio.gather(*(_create(queue, numbers, due_at) for _ in range(_CALLERS)))
+            to_create = enumerate(due_at)
+            await asyncio.gather(*(_create(queue, to_create) for _ in range(_CALLERS)))
 
         with_queue(place, create_all)
 
@@ -39,7 +39,7 @@ class DulySchedules(Scheduler):
             duty.enter(value_of(job.payload)["n"])
 
         async def run(queue: Queue) -> None:
-            worker = queue.worker(handlers={"stamp": stamp}, pools={_POOL: 500}, name="bench")
+            worker = queue.worker(handlers={"stamp": stamp}, pools={_POOL: 1_000}, name="bench")
             await asyncio.gather(queue.timekeeper().run(), worker.run())
 
         with_queue(place, run)
@@ -50,16 +50,16 @@ class DulyTimekeeper(DulySchedules):
 
     settings = "daily cron, default policies, a lane and a key per job, a ledger row per slot; a timekeeper, no worker"
 
-    def plan(self, place: str, schedules: int, due_at: int) -> None:
-        super().plan(place, 1, due_at)
-        copy_schedule(place, "s-0", schedules - 1)
+    def plan(self, place: str, due_at: Sequence[int]) -> None:
+        super().plan(place, due_at[:1])
+        copy_schedule(place, "s-0", len(due_at) - 1)
 
     def keep(self, place: str, _: Duty) -> None:
         with_queue(place, lambda queue: queue.timekeeper().run())
 
 
-async def _create(queue: Queue, numbers: Any, due_at: int) -> None:
-    cadence = cron(f"{datetime.fromtimestamp(due_at, UTC):%S %M %H} * * *")
-    for number in numbers:
+async def _create(queue: Queue, to_create: Iterator[tuple[int, int]]) -> None:
+    for number, due_at in to_create:
+        cadence = cron(f"{datetime.fromtimestamp(due_at, UTC):%S %M %H} * * *")
         target = Target(kind="stamp", params={"n": number}, pool=_POOL)
         await queue.schedules.create(schedule_id=f"s-{number}", owner="bench", cadence=cadence, target=target)

@@ -110,7 +110,7 @@ class Timekeeper:
 
     async def tick(self) -> None:
         """One turn, as if everything could be due and nothing had to rest."""
-        self._rests_until.clear()
+        self._rests.clear()
         await self._turn(_EVERYTHING_NOW)
 
     async def _turn(self, agenda: Agenda) -> Instant | None:

@@ -99,12 +99,12 @@ CREATE TABLE schedule_runs (
   error_message text,
   CHECK ((kind = 'slot') = (own_key = '')),
   CHECK ((completed_at IS NULL) = (status IN ('pending', 'running')))
-);
+) WITH (fillfactor = 70);
 
 CREATE UNIQUE INDEX schedule_runs_one_per_slot ON schedule_runs (schedule_id, scheduled_for, own_key);
 CREATE UNIQUE INDEX schedule_runs_one_per_manual_key ON schedule_runs (schedule_id, own_key) WHERE kind = 'manual';
 CREATE INDEX schedule_runs_by_key ON schedule_runs (schedule_id, own_key, scheduled_for) WHERE own_key <> '';
-CREATE INDEX schedule_runs_in_flight ON schedule_runs (schedule_id) WHERE status IN ('pending', 'running');
+CREATE INDEX schedule_runs_in_flight ON schedule_runs (schedule_id) WHERE completed_at IS NULL;
 
 -- Planned slots without rows, and why.
 CREATE TABLE schedule_gaps (

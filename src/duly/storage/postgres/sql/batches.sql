@@ -4,8 +4,9 @@
 -- so a statement's shape must leave the planner no choice but one index probe per row. LATERAL with a row lock, and
 -- OFFSET 0 where there is none, keep a probe from being turned into a join, which would hash or walk a whole table.
 -- `IS NOT DISTINCT FROM` keeps the session's index out of a lookup by id: with it, n reports met n claims pair by pair.
--- An update joined to its rows names their ids once more: without that it may walk the whole primary key. And `completed_at
--- IS NULL`, which says that a run has not ended, keeps the index of runs in flight out of a lookup by id.
+-- An update joined to its rows names their ids once more: without that it may walk the whole primary key. And the status,
+-- which says that a run has not ended, keeps the index of runs in flight, which asks for `completed_at`, out of a lookup by
+-- id. That index does so because a run that starts then changes no index at all.
 
 -- name: insert_jobs
 -- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain ledger_run
@@ -181,7 +182,7 @@ WITH alive AS (
 ), begun AS (
   UPDATE schedule_runs SET status = 'running', started_at = COALESCE(started_at, :now), attempt_count = attempt_count + 1
   WHERE id = ANY(ARRAY(SELECT ledger_run FROM claimed WHERE state = 'running' AND ledger_run IS NOT NULL))
-    AND completed_at IS NULL
+    AND status IN ('pending', 'running')
 )
 SELECT claimed.* FROM alive LEFT JOIN claimed ON true
 
@@ -307,7 +308,7 @@ RETURNING id
 -- name: runs_in_flight
 -- columns: schedule_id
 SELECT schedule_id, scheduled_for, id, status FROM schedule_runs
-WHERE schedule_id = ANY(:schedule_id::text[]) AND status IN ('pending', 'running')
+WHERE schedule_id = ANY(:schedule_id::text[]) AND completed_at IS NULL
 
 -- name: close_runs
 -- columns: id status reason detail error_message completed_at
@@ -315,7 +316,7 @@ UPDATE schedule_runs SET status = r.status, reason = r.reason, detail = r.detail
   completed_at = r.completed_at
 FROM unnest(:id::text[], :status::text[], :reason::text[], :detail::text[], :error_message::text[], :completed_at::bigint[])
      AS r(id, status, reason, detail, error_message, completed_at)
-WHERE schedule_runs.id = ANY(:id::text[]) AND schedule_runs.id = r.id AND schedule_runs.completed_at IS NULL
+WHERE schedule_runs.id = ANY(:id::text[]) AND schedule_runs.id = r.id AND schedule_runs.status IN ('pending', 'running')
 
 -- name: last_gaps
 -- columns: schedule_id
@@ -359,12 +360,12 @@ DELETE FROM revocations WHERE job_id = ANY(:job_id::text[])
 -- columns: id
 -- Their jobs have entered their handlers; the first start stands. A claim does the same in its own statement.
 UPDATE schedule_runs SET status = 'running', started_at = COALESCE(started_at, :now), attempt_count = attempt_count + 1
-WHERE id = ANY(:id::text[]) AND completed_at IS NULL
+WHERE id = ANY(:id::text[]) AND status IN ('pending', 'running')
 
 -- name: uncount_attempts
 -- columns: id
 -- Their jobs were given back before they entered their handlers.
-UPDATE schedule_runs SET attempt_count = attempt_count - 1 WHERE id = ANY(:id::text[]) AND completed_at IS NULL
+UPDATE schedule_runs SET attempt_count = attempt_count - 1 WHERE id = ANY(:id::text[]) AND status IN ('pending', 'running')
 
 -- name: end_runs
 -- columns: job
@@ -374,7 +375,7 @@ WITH f AS MATERIALIZED (
 )
 UPDATE schedule_runs SET {as_its_job} FROM f
 WHERE schedule_runs.id = ANY(ARRAY(SELECT ledger_run FROM f)) AND schedule_runs.id = f.ledger_run
-  AND schedule_runs.completed_at IS NULL
+  AND schedule_runs.status IN ('pending', 'running')
 
 -- fragment: is_a_job
 (EXISTS (SELECT FROM jobs WHERE id = r.job_id OFFSET 0) OR EXISTS (SELECT FROM finished_jobs WHERE id = r.job_id OFFSET 0))

@@ -185,7 +185,7 @@ ON CONFLICT DO NOTHING
 -- name: runs_in_flight
 -- columns: schedule_id
 SELECT schedule_id, scheduled_for, id, status FROM schedule_runs
-WHERE schedule_id = :schedule_id AND status IN ('pending', 'running')
+WHERE schedule_id = :schedule_id AND completed_at IS NULL
 
 -- name: close_runs
 -- columns: id status reason detail error_message completed_at
