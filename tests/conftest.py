@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests import postgres_server
@@ -31,6 +32,11 @@ def postgres_server_url() -> str:
 def fresh_postgres_url(postgres_server_url: str) -> Iterator[str]:
     with postgres_server.fresh_database(postgres_server_url) as url:
         yield url
+
+
+# The same examples in every run, so that a change is judged by what it changed; with more effort, others each time.
+hypothesis.settings.register_profile("duly", derandomize=os.environ.get("DULY_TEST_EFFORT", "1") == "1")
+hypothesis.settings.load_profile("duly")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -113,7 +113,8 @@ def test_counts_of_parts_add_up_over_decades(cadence: Cron, start: int, lengths:
 
     assert cadence.count(start, middle) + cadence.count(middle, end) == whole
     assert cadence.count(end, start) == 0
-    assert (whole > 0) == ((cadence.next_second(start) or end + 1) <= end)
+    following = cadence.next_second(start)
+    assert (whole > 0) == (following is not None and following <= end)
 
 
 @pytest.mark.req("CRON-02")
