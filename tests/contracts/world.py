@@ -10,7 +10,7 @@ from duly.bootstrap import Queue
 from duly.domain.audit import Law
 from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, Token
 from duly.domain.instants import Micros
-from duly.domain.jobs import COMPLETED, Ending, FinishedJob, Job, JobStatus, NewJob, Put
+from duly.domain.jobs import COMPLETED, Ending, Entry, FinishedJob, Job, JobStatus, NewJob, Put
 from duly.domain.pools import DEFAULT_POOL, Pool
 from duly.domain.sessions import LEASE, ClaimedJob, Exchange, Report, Wanted
 from duly.ports.clock import Clock
@@ -43,6 +43,9 @@ class ClockedStorage:
 
     async def transact(self, work: Work[T], *, single: bool = False) -> T:
         return await self.inner.transact(work, single=single)
+
+    def put_at_once(self, entry: Entry) -> bool | None:
+        return self.inner.put_at_once(entry)
 
     async def read(self, work: Work[T]) -> T:
         return await self.inner.read(work)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from duly.domain.errors import Unavailable
 from duly.domain.instants import Micros
+from duly.domain.jobs import Entry
 from duly.ports.clock import Clock
 from duly.ports.storage import Storage, Transaction, Work
 from duly.ports.wakeups import Listener, Wakeups
@@ -105,6 +106,9 @@ class FaultyStorage:
         if self._chance(self._weather.answer_lost):
             raise Unavailable("the answer was lost")
         return answer
+
+    def put_at_once(self, entry: Entry) -> None:
+        """Everything is a transaction here."""
 
     async def read(self, work: Work[T]) -> T:
         await self._step("before read")

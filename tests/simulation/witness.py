@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from duly.domain.jobs import Entry
 from duly.ports.clock import Clock
 from duly.ports.storage import Storage, Transaction, Work
 from duly.ports.wakeups import Wakeups
@@ -30,6 +31,9 @@ class WatchedStorage:
             return answer
 
         return await self._storage.transact(watched, single=single)
+
+    def put_at_once(self, entry: Entry) -> None:
+        """Everything is a transaction here."""
 
     async def read(self, work: Work[T]) -> T:
         return await self._storage.read(work)

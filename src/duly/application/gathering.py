@@ -22,6 +22,10 @@ class Gathering:
         self._waiting: list[tuple[Entry, asyncio.Future[bool]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def put_at_once(self, entry: Entry) -> bool | None:
+        """Whether it was added; None if others are ahead, or there is something to wait for: then `put` it."""
+        return None if self._committing else self.storage.put_at_once(entry)
+
     async def put(self, entry: Entry) -> bool:
         if self._committing >= _AT_ONCE:
             added: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

@@ -33,8 +33,10 @@ class Jobs:
         """Durable when it returns. Callers that come while another put commits share the next commit."""
         now = self.storage.clock.now()
         entry = Entry(JobId(self.dice.new_id("job")), new, new.payload, now, self._places.take(now))
-        if not new.resources and await self._gathering.put(entry):
-            return Put(entry.id, PutOutcome.CREATED)
+        if not new.resources:
+            is_added = self._gathering.put_at_once(entry)
+            if is_added or (is_added is None and await self._gathering.put(entry)):
+                return Put(entry.id, PutOutcome.CREATED)
         (put,) = await self._put([entry])
         return put
 

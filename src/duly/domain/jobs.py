@@ -69,7 +69,8 @@ class NewJob:
             text_of(self.key, field="key")
         if self.lane is not None:
             text_of(self.lane, field="lane")
-        whole_number_of(self.priority, field="priority", least=-HIGHEST_PRIORITY, most=HIGHEST_PRIORITY)
+        if self.priority or type(self.priority) is not int:
+            whole_number_of(self.priority, field="priority", least=-HIGHEST_PRIORITY, most=HIGHEST_PRIORITY)
         if self.run_at is not None:
             whole_number_of(self.run_at, field="run_at", least=0, most=253_402_300_799_000_000)
         if self.timeout_ms is not None:

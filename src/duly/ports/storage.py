@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
+from duly.domain.jobs import Entry
 from duly.ports.audit import AuditStore
 from duly.ports.clock import Clock
 from duly.ports.jobs import JobStore
@@ -70,4 +71,10 @@ class Storage(ReadOnlyStorage, Protocol):
         is unknown or nothing was written: calling again with the same ids is always safe.
 
         `single` promises that `work` runs exactly one statement, so the store may leave out BEGIN and COMMIT.
+        """
+
+    def put_at_once(self, entry: Entry) -> bool | None:
+        """Commits one job as `put_if_free` adds it, where the store has a shorter way that holds nobody up.
+
+        Answers whether it was added; None if there is no such way now, and nothing was done: `transact` it.
         """

@@ -26,6 +26,9 @@ INSERT INTO entries (id, amount) VALUES (:id, :amount + :bonus) RETURNING amount
 -- name: add_plain_entries
 -- columns: id, amount
 INSERT INTO entries (id, amount) VALUES (:id, :amount)
+-- name: add_free_entry
+-- columns: id amount
+INSERT OR IGNORE INTO entries (id, amount) VALUES (:id, :amount)
 -- name: add_child
 INSERT INTO children (entry) VALUES (:entry)
 -- name: list_entries

@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from duly.domain.errors import Unavailable
+from duly.storage.sqlite import batch
 from duly.storage.sqlite.faults import Poisoned
 from tests.adapters.sqlite import children
 from tests.adapters.sqlite.tally import adding, entries, kinds, open_tally, tally_at
@@ -221,7 +222,10 @@ def test_a_damaged_database_is_called_damaged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
-def test_a_file_that_was_deleted_or_replaced_acknowledges_nothing(tmp_path: Path, *, replaced: bool) -> None:
+def test_a_file_that_was_deleted_or_replaced_acknowledges_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, replaced: bool
+) -> None:
+    monkeypatch.setattr(batch, "FILE_LOOK_MICROS", 0)
     path = tmp_path / "t.db"
 
     async def scenario() -> None:

@@ -16,6 +16,7 @@ from duly.application.timekeeping import Agenda, Timekeeping
 from duly.bootstrap import Queue, Settings
 from duly.domain.ids import PoolName, ScheduleId, Token
 from duly.domain.instants import SECOND, Instant, Micros, moment_of
+from duly.domain.jobs import Entry
 from duly.domain.policies import Policies
 from duly.domain.runs import Gap, Run
 from duly.domain.schedules import Target
@@ -58,6 +59,9 @@ class MoodyStorage:
     async def transact(self, work: Work[T], *, single: bool = False) -> T:
         await self._ask(work)
         return await self.inner.transact(work, single=single)
+
+    def put_at_once(self, entry: Entry) -> None:
+        """Everything is a transaction here."""
 
     async def read(self, work: Work[T]) -> T:
         await self._ask(work)

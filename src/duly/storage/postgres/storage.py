@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Self, TypeVar
 
+from duly.domain.jobs import Entry
 from duly.ports.storage import Work
 from duly.storage.migrations import Migration
 from duly.storage.postgres.clock import PostgresClock
@@ -65,6 +66,9 @@ class PostgresStorage:
 
     async def transact(self, work: Work[T], *, single: bool = False) -> T:
         return await self._database.transact(lambda executor: work(SqlTransaction(executor, _HOT_PATH)), single=single)
+
+    def put_at_once(self, entry: Entry) -> None:
+        """To write is to wait for the server."""
 
     async def read(self, work: Work[T]) -> T:
         return await self._database.read(lambda executor: work(SqlTransaction(executor, _HOT_PATH)))

@@ -19,21 +19,26 @@ from duly.domain.jobs import (
     UnknownJob,
 )
 from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
-from duly.storage.executor import Executor
+from duly.storage.executor import Executor, Row
 from duly.storage.sql.lanes import Lanes
 from duly.storage.sql.rows import entry_row, finished_from_row, job_from_row, pool_from_row, resources_text
 from duly.storage.sql.topics import CANCEL, DUE, pool_topic
 
 _MOST_ROUNDS = 100
+# To ask an enum for its value takes as long as three columns do.
+_READY, _SCHEDULED = JobState.READY.value, JobState.SCHEDULED.value
 _LOOK_AGAIN = Micros(50_000)
 
 
 class SqlJobs:
-    __slots__ = ("_lanes", "_x")
+    __slots__ = ("_x",)
 
     def __init__(self, executor: Executor) -> None:
         self._x = executor
-        self._lanes = Lanes(executor)
+
+    @property
+    def _lanes(self) -> Lanes:
+        return Lanes(self._x)
 
     async def put_if_free(self, entries: Sequence[Entry]) -> set[str]:
         return await self._insert(entries, JobState.READY)
@@ -79,8 +84,9 @@ class SqlJobs:
         """Adds those that nothing stands in the way of; a due job that has a lane enters it as `in_lane`."""
         rows = [entry_row(entry, _entry_state(entry, in_lane)) for entry in entries]
         added = {row[0] for row in await self._x.each("insert_jobs", rows)}
-        for pool, is_due in {(entry.new.pool, entry.is_due) for entry in entries if entry.id in added}:
-            self._x.wake(pool_topic(pool) if is_due else DUE)
+        for entry in entries:
+            if entry.id in added:
+                self._x.wake(pool_topic(entry.new.pool) if entry.is_due else DUE)
         return added
 
     async def _put_in_the_way(self, entries: Sequence[Entry], puts: dict[str, Put]) -> list[Entry]:
@@ -129,7 +135,7 @@ class SqlJobs:
             priority=new.priority,
             position=entry.position,
             run_at=entry.run_at,
-            state=_entry_state(entry, JobState.WAITING).value,
+            state=_entry_state(entry, JobState.WAITING),
             max_attempts=new.retry.max_attempts,
             backoff_ms=new.retry.backoff_ms,
             backoff_cap_ms=new.retry.backoff_cap_ms,
@@ -239,7 +245,14 @@ def _first_of_each_key(entries: Sequence[Entry]) -> Sequence[Entry]:
     return first
 
 
-def _entry_state(entry: Entry, in_lane: JobState) -> JobState:
+def arrival(entry: Entry) -> tuple[Row, str]:
+    """A job that finds its lane free: its row of `insert_jobs`, and whom to wake."""
+    if entry.is_due:
+        return entry_row(entry, _READY), pool_topic(entry.new.pool)
+    return entry_row(entry, _SCHEDULED), DUE
+
+
+def _entry_state(entry: Entry, in_lane: JobState) -> str:
     if not entry.is_due:
-        return JobState.SCHEDULED
-    return in_lane if entry.new.lane else JobState.READY
+        return _SCHEDULED
+    return in_lane.value if entry.new.lane else _READY

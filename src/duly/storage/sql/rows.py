@@ -28,6 +28,7 @@ def job_row(job: Job, state: JobState) -> Row:
         resources_text(job.resources),
         job.priority,
         job.position,
+        job.retry_of,
         job.run_at,
         job.created_at,
         state.value,
@@ -36,13 +37,12 @@ def job_row(job: Job, state: JobState) -> Row:
         job.retry.backoff_ms,
         job.retry.backoff_cap_ms,
         job.timeout_ms,
-        job.retry_of,
         job.chain,
         job.ledger_run,
     )
 
 
-def entry_row(entry: Entry, state: JobState) -> Row:
+def entry_row(entry: Entry, state: str) -> Row:
     """In the order of `insert_jobs`: a first attempt, straight from what was asked."""
     new, retry = entry.new, entry.new.retry
     return (
@@ -55,15 +55,15 @@ def entry_row(entry: Entry, state: JobState) -> Row:
         resources_text(new.resources) if new.resources else None,
         new.priority,
         entry.position,
+        None,
         entry.created_at if new.run_at is None else new.run_at,
         entry.created_at,
-        state.value,
+        state,
         1,
         retry.max_attempts,
         retry.backoff_ms,
         retry.backoff_cap_ms,
         new.timeout_ms,
-        None,
         entry.id,
         entry.ledger_run,
     )

@@ -9,7 +9,7 @@ from duly.domain.errors import Unavailable
 from duly.domain.instants import Micros
 from duly.ports.clock import Clock
 from duly.storage.errors import ConstraintViolated
-from duly.storage.executor import Executor
+from duly.storage.executor import Executor, Row
 from duly.storage.sqlite.connection import MEMORY, file_at
 from duly.storage.sqlite.executor import SqliteExecutor
 from duly.storage.sqlite.faults import Poisoned, StillBusy, again, translated
@@ -21,8 +21,11 @@ Tx = TypeVar("Tx")
 
 # However many works are waiting, whoever comes first is not kept from its answer for longer than about this.
 BATCH_MICROS = Micros(50_000)
-# About 4 MiB of log: growing the file makes an fsync dearer than writing over it again does.
-CHECKPOINT_PAGES = 1_000
+# How often to look whether the file is still there. What was acknowledged just before it was taken away is gone with
+# it, too, so to look more often would promise nothing more.
+FILE_LOOK_MICROS = Micros(5_000)
+# About 8 MiB of log: growing the file makes an fsync dearer than writing over it again does.
+CHECKPOINT_PAGES = 4_000
 
 
 class _BatchLostError(Exception):
@@ -51,6 +54,7 @@ class Committer(Generic[Tx]):
         self._begin = begin
         self._clock = clock
         self._file = None if path == MEMORY else file_at(path)
+        self._look_at = 0
         connection.set_wal_hook(self._note_log)
 
     def commit(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
@@ -59,7 +63,7 @@ class Committer(Generic[Tx]):
         Raises StillBusy with nothing done. A fault of the disk is the outcome of all.
         """
         try:
-            self._require_same_file()
+            self._require_same_file(self._clock.lease_now())
             return self._commit_together(batch, topics) if len(batch) > 1 else self._commit_alone(batch[0], topics)
         except Unavailable as fault:
             self._roll_back()
@@ -72,6 +76,15 @@ class Committer(Generic[Tx]):
         except BaseException:
             self._roll_back()
             raise
+
+    def change(self, sql: str, row: Row, now: Micros) -> bool:
+        """One statement, which commits by itself; whether it changed a row."""
+        self._require_same_file(now)
+        try:
+            self.connection.execute(sql, row)
+        except apsw.Error as error:
+            raise translated(error, self.path) from error
+        return self.connection.changes() > 0
 
     @property
     def checkpoint_due(self) -> bool:
@@ -97,12 +110,15 @@ class Committer(Generic[Tx]):
         """Changes when another connection commits, never by commits of this one."""
         return int(self.connection.pragma("data_version"))
 
-    def _require_same_file(self) -> None:
+    def _require_same_file(self, now: Micros) -> None:
         """A file that was deleted or replaced takes writes until we close it, and then they are gone."""
-        if self._file is not None and self._file != file_at(self.path):
+        if self._file is None or now < self._look_at:
+            return
+        if self._file != file_at(self.path):
             raise Unavailable(
                 f"{self.path}: the file was deleted or replaced; put it back or restart the process, then try again"
             )
+        self._look_at = now + FILE_LOOK_MICROS
 
     def _commit_alone(self, pending: Pending[Tx], topics: set[str]) -> int:
         self._execute("BEGIN IMMEDIATE")

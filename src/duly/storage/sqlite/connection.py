@@ -18,7 +18,9 @@ WRITER_BUSY_MS = 20
 READER_BUSY_MS = 5_000
 
 _CACHED_STATEMENTS = 512
+# Small pages, because a commit of one job writes three of them, whatever they hold.
 _SETTINGS = """
+PRAGMA page_size = 2048;
 PRAGMA foreign_keys = ON;
 PRAGMA temp_store = MEMORY;
 PRAGMA cache_size = -16384;

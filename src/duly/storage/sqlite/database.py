@@ -10,7 +10,7 @@ import apsw
 
 from duly.domain.errors import Unavailable
 from duly.ports.clock import Clock
-from duly.storage.executor import Executor
+from duly.storage.executor import Executor, Row
 from duly.storage.migrations import Migration
 from duly.storage.sqlite.backup import back_up
 from duly.storage.sqlite.batch import Committer
@@ -55,6 +55,7 @@ class SqliteDatabase(Generic[Tx]):
         """May wait while another process migrates."""
         self.path = real_path(path)
         self.clock = clock
+        self._statements = statements
         self._inline = inline or self.path == MEMORY
         self._pid = os.getpid()
         self._closed = False
@@ -73,6 +74,11 @@ class SqliteDatabase(Generic[Tx]):
     async def transact(self, work: Work[Tx, T], *, single: bool = False) -> T:  # noqa: ARG002  # BEGIN is no round trip here
         self._require_own_process()
         return await self._writer.transact(work)
+
+    def change_at_once(self, name: str, row: Row, topic: str) -> bool | None:
+        """Runs a statement that changes one row, if nobody is held up by it; None if somebody would be."""
+        self._require_own_process()
+        return self._writer.change_at_once(self._statements[name], row, topic)
 
     async def read(self, work: Work[Tx, T]) -> T:
         self._require_own_process()

@@ -26,6 +26,8 @@ _LONGEST_ADDRESS = 100
 _LONGEST_HINT = 1_800
 # A folder changed this recently may change again without its time stamp telling.
 _SETTLED_MICROS = SECOND
+# Who commits again and again need not look each time; whoever came meanwhile has looked at the database itself.
+_LOOK_MICROS = 5_000
 
 
 class Folder:
@@ -38,6 +40,7 @@ class Folder:
         self._fd = -1
         self._seen_mtime = -1
         self._names: tuple[str, ...] = ()
+        self._look_at = 0
 
     def prepare(self) -> None:
         self._path.mkdir(mode=stat.S_IRWXU, exist_ok=True)
@@ -47,9 +50,14 @@ class Folder:
 
     def names(self) -> tuple[str, ...]:
         """Listed anew only when the folder has changed: most announcements find nobody to tell."""
+        now = self._clock.lease_now()
+        if now < self._look_at:
+            return self._names
+        self._look_at = now + _LOOK_MICROS
         try:
             mtime = os.stat(self._text).st_mtime_ns  # noqa: PTH116 - after every commit
         except FileNotFoundError:
+            self._names = ()
             return ()
         if mtime != self._seen_mtime:
             self._names = tuple(file.name for file in self._path.glob("*.sock"))
@@ -93,13 +101,14 @@ class Peers:
         """Never blocks and never raises: a hint that cannot be sent is lost, and the backstop finds the
         change.
         """
-        with self._guard:
-            try:
-                names = () if self._closed else self._folder.names()
-                if names and names != (self._name,):
-                    self._send(_encoded(topics), names)
-            except OSError:
-                return
+        try:
+            names = self._folder.names()
+            if names and names != (self._name,):
+                with self._guard:
+                    if not self._closed:
+                        self._send(_encoded(topics), names)
+        except OSError:
+            return
 
     def start_hearing(self) -> None:
         """From now on other processes find this one. Where sockets cannot be had, the backstop has to do."""

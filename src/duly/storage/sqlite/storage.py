@@ -5,9 +5,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Self
 
+from duly.domain.jobs import Entry
 from duly.ports.clock import Clock
 from duly.storage.executor import Executor
 from duly.storage.migrations import load_migrations
+from duly.storage.sql.jobs import arrival
 from duly.storage.sqlite.connection import MEMORY
 from duly.storage.sqlite.database import SqliteDatabase
 from duly.storage.sqlite.hot_path import SqliteHotPath
@@ -32,6 +34,9 @@ class SqliteStorage(SqliteDatabase[SqlTransaction]):
             return cls._opened(path, clock, inline)
         # Another process may be migrating, which is worth waiting for, but not on the event loop.
         return await asyncio.to_thread(cls._opened, path, clock, inline)
+
+    def put_at_once(self, entry: Entry) -> bool | None:
+        return self.change_at_once("insert_jobs", *arrival(entry))
 
     @classmethod
     def _opened(cls, path: str | Path, clock: Clock | None, inline: bool) -> Self:

@@ -19,10 +19,12 @@ import apsw
 from duly.domain.errors import Unavailable
 from duly.domain.instants import SECOND, Micros
 from duly.ports.clock import Clock
+from duly.storage.executor import Row
 from duly.storage.sqlite.batch import Committer
 from duly.storage.sqlite.faults import Poisoned, StillBusy, again
 from duly.storage.sqlite.pending import Pending, Waiting
 from duly.storage.sqlite.steps import Work, is_alone, next_turn
+from duly.storage.statements import Statement
 
 Tx = TypeVar("Tx")
 T = TypeVar("T")
@@ -79,6 +81,34 @@ class Writer(Generic[Tx]):
             await self._commit_in_turn(pending)
         answer: T = pending.outcome()
         return answer
+
+    def change_at_once(self, statement: Statement, row: Row, topic: str) -> bool | None:
+        """Commits one row past the queue of works if it is empty; None if that would hold anybody up."""
+        if self._inline or self._poison is not None or self._typical_micros > INLINE_MICROS or not is_alone():
+            return None
+        if not self.mutex.acquire(blocking=False):
+            return None
+        try:
+            if self._waiting or self._waiting.closed or not self._lock.try_acquire():
+                return None
+            started = self._clock.lease_now()
+            try:
+                changed = self._committer.change(statement.sql, statement.bind_row(row), started)
+            except StillBusy:
+                return None
+            except Poisoned as poison:
+                self._poison = poison
+                raise
+            finally:
+                self._lock.release()
+            self._typical_micros += (self._clock.lease_now() - started - self._typical_micros) // 4
+        finally:
+            self.mutex.release()
+        if changed:
+            self._announce(frozenset((topic,)))
+        if self._committer.checkpoint_due:
+            self._ring()
+        return changed
 
     def _commit_at_once(self, pending: Pending[Tx]) -> bool:
         """Commits past the queue of works if it is empty; False if that would hold anybody up."""

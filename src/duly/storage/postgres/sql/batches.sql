@@ -9,7 +9,7 @@
 -- id. That index does so because a run that starts then changes no index at all.
 
 -- name: insert_jobs
--- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain ledger_run
+-- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run
 -- repeats: kind pool priority run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms
 -- alone: insert_job
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
@@ -46,7 +46,7 @@ ON CONFLICT DO NOTHING
 RETURNING id
 
 -- name: insert_job
--- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain ledger_run
+-- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run
 -- As `insert_jobs`, for one: taking arrays apart costs more than adding the job.
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
                   attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run)

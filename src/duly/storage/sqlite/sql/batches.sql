@@ -1,7 +1,7 @@
 -- Statements that take many rows, as SQLite runs them: once for each row, in order.
 
 -- name: insert_jobs
--- columns: id kind payload key lane pool resources priority position run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms retry_of chain ledger_run
+-- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run
 -- changed: id
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
 -- Where no pool takes it, it has no rank, and a row without one is passed over as well. INSERT from a SELECT would say
