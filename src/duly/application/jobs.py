@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 from duly.application.gathering import Gathering
@@ -56,12 +57,12 @@ class Jobs:
         first = self._places.take(now, len(ids))
         crowd = Crowd(new, ids, payloads, now, range(first, first + len(ids)))
 
-        async def work(tx: Transaction) -> None:
-            await tx.jobs.put_alike(crowd)
+        async def work(tx: Transaction) -> bool:
+            return await tx.jobs.put_alike(crowd)
 
-        if payloads:
-            await self.storage.transact(work)
-        return [Put(job_id, PutOutcome.CREATED) for job_id in ids]
+        if payloads and not await self.storage.transact(work, single=not (new.lane or new.resources)):
+            await self._put(crowd.entries())
+        return list(map(Put, ids, repeat(PutOutcome.CREATED)))
 
     async def _put(self, entries: Sequence[Entry]) -> list[Put]:
         async def work(tx: Transaction) -> list[Put]:

@@ -17,8 +17,8 @@ class JobStore(Protocol):
     async def put(self, entries: Sequence[Entry]) -> list[Put]:
         """Adds each job, or replaces the unlocked job that has its key, or leaves the locked one alone."""
 
-    async def put_alike(self, crowd: Crowd) -> None:
-        """Adds all of them; they have no keys."""
+    async def put_alike(self, crowd: Crowd) -> bool:
+        """Adds all of them, which have no keys; False if their pool takes none, and `put` will say why."""
 
     async def get(self, job_id: JobId) -> Job | FinishedJob | None: ...
 

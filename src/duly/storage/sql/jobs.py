@@ -54,22 +54,18 @@ class SqlJobs:
             rest = await self._put_in_the_way(rest, puts)
         raise Unavailable(f"job {rest[0].id} keeps meeting others under its key; try again")
 
-    async def put_alike(self, crowd: Crowd) -> None:
+    async def put_alike(self, crowd: Crowd) -> bool:
         new = crowd.new
-        if new.lane or self._x.rerun:
+        if new.lane or new.resources or self._x.rerun:
             await self.put(crowd.entries())
-            return
-        await self._check_resources([new])
-        pool = await self._open_pool(new.pool)
+            return True
         is_due = new.run_at is None or new.run_at <= crowd.created_at
-        await self._x.each(
+        added = await self._x.each(
             "insert_alike",
             list(zip(crowd.ids, crowd.payloads, crowd.positions, strict=True)),
             kind=new.kind,
             pool=new.pool,
-            resources=resources_text(new.resources),
             priority=new.priority,
-            ageing_ms=pool.ageing_ms,
             run_at=crowd.created_at if new.run_at is None else new.run_at,
             created_at=crowd.created_at,
             state=(JobState.READY if is_due else JobState.SCHEDULED).value,
@@ -78,7 +74,9 @@ class SqlJobs:
             backoff_cap_ms=new.retry.backoff_cap_ms,
             timeout_ms=new.timeout_ms,
         )
-        self._x.wake(pool_topic(new.pool) if is_due else DUE)
+        if added:
+            self._x.wake(pool_topic(new.pool) if is_due else DUE)
+        return bool(added)
 
     async def _insert(self, entries: Sequence[Entry], in_lane: JobState) -> set[str]:
         """Adds those that nothing stands in the way of; a due job that has a lane enters it as `in_lane`."""

@@ -65,16 +65,21 @@ RETURNING id
 
 -- name: insert_alike
 -- columns: id payload position
--- Many new jobs that differ in their payloads only, without keys and lanes, into a pool that is held: nothing can be in
--- their way.
-INSERT INTO jobs (id, kind, payload, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
-                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
-SELECT new.id, :kind, new.payload, :pool, :resources, :priority::bigint,
-       CASE WHEN :ageing_ms::bigint IS NULL THEN -:priority::bigint
-            ELSE new.position - :priority::bigint * :ageing_ms::bigint * 1000 END,
-       new.position, :run_at::bigint, :created_at::bigint, :state, 1, :max_attempts::bigint, :backoff_ms::bigint,
-       :backoff_cap_ms::bigint, :timeout_ms::bigint, new.id
-FROM unnest(:id::text[], :payload::text[], :position::bigint[]) AS new(id, payload, position)
+-- Many new jobs that differ in their payloads only, without keys and lanes: nothing but the pool can be in their way.
+-- Answers nothing if that takes none; else it is held as by `insert_jobs`.
+WITH open_pool AS MATERIALIZED (
+  SELECT name, ageing_ms FROM pools WHERE name = :pool AND mode <> 'draining' FOR KEY SHARE
+), added AS (
+  INSERT INTO jobs (id, kind, payload, pool, priority, rank, position, run_at, created_at, state, attempt,
+                    max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
+  SELECT new.id, :kind, new.payload, p.name, :priority::bigint,
+         CASE WHEN p.ageing_ms IS NULL THEN -:priority::bigint
+              ELSE new.position - :priority::bigint * p.ageing_ms * 1000 END,
+         new.position, :run_at::bigint, :created_at::bigint, :state, 1, :max_attempts::bigint, :backoff_ms::bigint,
+         :backoff_cap_ms::bigint, :timeout_ms::bigint, new.id
+  FROM open_pool p, unnest(:id::text[], :payload::text[], :position::bigint[]) AS new(id, payload, position)
+)
+SELECT name FROM open_pool
 
 -- name: finish
 -- columns: id token status error exit_code result

@@ -19,12 +19,14 @@ VALUES (
 
 -- name: insert_alike
 -- columns: id payload position
--- Many new jobs that differ in their payloads only, without keys and lanes, into a pool that is held: nothing can be in
--- their way.
-INSERT INTO jobs (id, kind, payload, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
+-- changed: id
+-- Many new jobs that differ in their payloads only, without keys and lanes: nothing but the pool can be in their way.
+-- Answers nothing if that takes none.
+INSERT OR IGNORE INTO jobs (id, kind, payload, pool, priority, rank, position, run_at, created_at, state, attempt,
                   max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
-VALUES (:id, :kind, :payload, :pool, :resources, :priority,
-        CASE WHEN :ageing_ms IS NULL THEN -:priority ELSE :position - :priority * :ageing_ms * 1000 END,
+VALUES (:id, :kind, :payload, :pool, :priority,
+        (SELECT CASE WHEN ageing_ms IS NULL THEN -:priority ELSE :position - :priority * ageing_ms * 1000 END FROM pools
+         WHERE name = :pool AND mode <> 'draining'),
         :position, :run_at, :created_at, :state, 1, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :id)
 
 -- name: record_finished
