@@ -130,7 +130,7 @@ def test_a_failed_fsync_while_the_log_is_copied_back_also_stops_all_writing(tmp_
         async with tally_at(tmp_path / "t.db", inline=True) as tally:
             await tally.transact(adding("before"))
             disk.fault = FSYNC_FAILED
-            tally._writer._committer._checkpoint_at = 0
+            tally._writer._committer.log.checkpoint_at = 0
             tally._writer._serve_until_empty()
             disk.fault = None
 

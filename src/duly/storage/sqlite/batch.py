@@ -12,7 +12,8 @@ from duly.storage.errors import ConstraintViolated
 from duly.storage.executor import Executor, Row
 from duly.storage.sqlite.connection import MEMORY, file_at
 from duly.storage.sqlite.executor import SqliteExecutor
-from duly.storage.sqlite.faults import Poisoned, StillBusy, again, translated
+from duly.storage.sqlite.faults import StillBusy, again, translated
+from duly.storage.sqlite.log import Log
 from duly.storage.sqlite.pending import Pending
 from duly.storage.sqlite.steps import run_to_end
 from duly.storage.statements import Statement
@@ -24,8 +25,6 @@ BATCH_MICROS = Micros(50_000)
 # How often to look whether the file is still there. What was acknowledged just before it was taken away is gone with
 # it, too, so to look more often would promise nothing more.
 FILE_LOOK_MICROS = Micros(5_000)
-# About 8 MiB of log: growing the file makes an fsync dearer than writing over it again does.
-CHECKPOINT_PAGES = 4_000
 
 
 class _BatchLostError(Exception):
@@ -48,14 +47,12 @@ class Committer(Generic[Tx]):
     ) -> None:
         self.connection = connection
         self.path = path
-        self._log_pages = 0
-        self._checkpoint_at = CHECKPOINT_PAGES
+        self.log = Log(connection, path)
         self._statements = statements
         self._begin = begin
         self._clock = clock
         self._file = None if path == MEMORY else file_at(path)
         self._look_at = 0
-        connection.set_wal_hook(self._note_log)
 
     def commit(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
         """How many of the batch, from its beginning, now have their outcome; adds the topics of their works.
@@ -85,26 +82,6 @@ class Committer(Generic[Tx]):
         except apsw.Error as error:
             raise translated(error, self.path) from error
         return self.connection.changes() > 0
-
-    @property
-    def checkpoint_due(self) -> bool:
-        return self._log_pages >= self._checkpoint_at
-
-    def checkpoint(self) -> None:
-        """Copies the log into the database file as far as readers allow; raises Poisoned, and nothing else.
-
-        SQLite's automatic checkpoint would swallow a failed fsync, and the next one would reset the log over
-        pages that never reached the disk. Any other error can wait: the log keeps everything until a later
-        try succeeds.
-        """
-        # A reader may keep the log from starting anew: do not try after every commit.
-        self._checkpoint_at = self._log_pages + CHECKPOINT_PAGES
-        try:
-            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        except apsw.Error as error:
-            fault = translated(error, self.path)
-            if isinstance(fault, Poisoned):
-                raise fault from error
 
     def data_version(self) -> int:
         """Changes when another connection commits, never by commits of this one."""
@@ -193,9 +170,3 @@ class Committer(Generic[Tx]):
         # A full disk or an I/O error may have rolled back already.
         if self.connection.in_transaction:
             self._execute("ROLLBACK")
-
-    def _note_log(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        if pages < self._log_pages:
-            self._checkpoint_at = CHECKPOINT_PAGES
-        self._log_pages = pages
-        return apsw.SQLITE_OK

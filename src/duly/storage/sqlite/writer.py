@@ -106,7 +106,7 @@ class Writer(Generic[Tx]):
             self.mutex.release()
         if changed:
             self._announce(frozenset((topic,)))
-        if self._committer.checkpoint_due:
+        if self._committer.log.upkeep_due:
             self._ring()
         return changed
 
@@ -127,7 +127,7 @@ class Writer(Generic[Tx]):
         finally:
             self.mutex.release()
         self._tell(topics)
-        if self._committer.checkpoint_due:
+        if self._committer.log.upkeep_due:
             self._ring()
         return is_done
 
@@ -183,7 +183,7 @@ class Writer(Generic[Tx]):
         finally:
             self.mutex.release()
         self._tell(topics)
-        if self._committer.checkpoint_due:
+        if self._committer.log.upkeep_due:
             self._ring()
         return pending.answered
 
@@ -217,7 +217,7 @@ class Writer(Generic[Tx]):
                 self._bell.put(None)
 
     def _serve_until_empty(self) -> None:
-        while self._waiting or self._committer.checkpoint_due:
+        while self._waiting or self._committer.log.upkeep_due:
             topics: set[str] = set()
             # Let go after every batch: another process may be waiting.
             with self.mutex:
@@ -234,8 +234,8 @@ class Writer(Generic[Tx]):
             return
         try:
             self._serve(topics)
-            if self._committer.checkpoint_due:
-                self._checkpoint()
+            if self._committer.log.upkeep_due:
+                self._keep_log_up()
         finally:
             self._lock.release()
 
@@ -299,9 +299,9 @@ class Writer(Generic[Tx]):
         with contextlib.suppress(queue.Empty):
             self._bell.get(timeout=_BUSY_PAUSE_SECONDS)
 
-    def _checkpoint(self) -> None:
+    def _keep_log_up(self) -> None:
         try:
-            self._committer.checkpoint()
+            self._committer.log.keep_up()
         except Poisoned as poison:
             self._poison = poison
 
