@@ -7,7 +7,7 @@ from duly.domain.ids import JobId, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant
 from duly.domain.jobs import FinishedJob, Job
 from duly.domain.retries import RetryPolicy
-from duly.domain.runs import RunAlreadyEnded, RunKind, RunStatus, UnknownRun
+from duly.domain.runs import Run, RunAlreadyEnded, RunKind, RunStatus, UnknownRun
 from duly.domain.schedules import Target, UnknownSchedule
 from tests.contracts.keeping import Keeping
 from tests.contracts.world import WIDE, World
@@ -69,6 +69,25 @@ async def test_a_list_can_be_of_one_schedule_one_status_and_one_kind(world: Worl
     asked = await runs.list(owner="ann", schedule_id="a", status=RunStatus.PENDING, kind=RunKind.SLOT)
     assert [run.scheduled_for for run in asked] == [world.clock.now()]
     assert not await runs.list(owner="ann", schedule_id="b", status=RunStatus.CANCELLED)
+
+
+async def test_the_pages_of_one_schedule_hold_each_run_once_by_slot(world: World) -> None:
+    keeping = Keeping(world)
+    await keeping.schedule(overlap="allow")
+    await keeping.at(3)
+    for key in ("x", "y"):
+        await keeping.schedules.run_now("s", owner="ann", key=key)
+    every = await world.queue.runs.list(owner="ann", schedule_id="s")
+
+    pages: list[Run] = []
+    last = None
+    while page := await world.queue.runs.list(owner="ann", schedule_id="s", before=last, most=2):
+        pages += page
+        last = page[-1].id
+
+    assert pages == list(every)
+    assert len({run.id for run in pages}) == len(pages) > 4
+    assert [run.scheduled_for for run in pages] == sorted((run.scheduled_for for run in pages), reverse=True)
 
 
 @pytest.mark.parametrize("given", [{"most": 0}, {"most": 1_001}, {"before": ""}, {"owner": "\n"}, {"schedule_id": ""}])
