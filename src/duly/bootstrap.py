@@ -53,8 +53,8 @@ class Queue:
     telemetry: Telemetry
 
     @classmethod
-    async def open(cls, settings: Settings) -> Self:
-        return cls.on(await open_storage(settings), SystemDice(), settings)
+    async def open(cls, settings: Settings, telemetry: Telemetry | None = None) -> Self:
+        return cls.on(await open_storage(settings), SystemDice(), settings, telemetry)
 
     @classmethod
     def on(cls, storage: Storage, dice: Dice, settings: Settings, telemetry: Telemetry | None = None) -> Self:
@@ -95,6 +95,7 @@ class Queue:
             lease=self.settings.lease,
             grace=grace,
             pulse=None if self._is_in_memory else self._pulse,
+            telemetry=self.telemetry,
         )
 
     def timekeeper(self) -> Timekeeper:

@@ -1,6 +1,6 @@
 """Everything that can be set from outside, read once; each has a default, a unit and a line in the docs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
@@ -14,13 +14,16 @@ from duly.domain.policies import LONGEST_JITTER_MS, CatchUp, Overlap, Policies
 from duly.domain.sessions import LEASE
 
 PREFIX = "DULY_"
+LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
+LOG_FORMATS = ("json", "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """`database_url` is a path or a `postgresql://` address; `lease_ms` is how long a silent worker counts as alive.
 
-    The others are about schedules: how time is followed and caught up with, and the policies of one that names none.
+    Then come those of schedules: how time is followed and caught up with, and the policies of one that names none.
+    Without `log_level` and `log_format` each front door logs as suits it.
     """
 
     database_url: str = "duly.db"
@@ -33,6 +36,8 @@ class Settings:
     default_overlap_policy: str = Overlap.SKIP
     default_catchup_policy: str = CatchUp.NONE
     default_jitter_ms: int = 0
+    log_level: str | None = None
+    log_format: str | None = None
 
     @property
     def lease(self) -> Micros:
@@ -54,6 +59,11 @@ class Settings:
             catch_up=CatchUp(self.default_catchup_policy),
             jitter_ms=self.default_jitter_ms,
         )
+
+    @property
+    def logs_json(self) -> bool | None:
+        """None leaves it to where the lines go: a terminal is for people."""
+        return None if self.log_format is None else self.log_format == "json"
 
     @property
     def database_shown(self) -> str:
@@ -78,11 +88,13 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
             "DULY_MAX_CATCHUP_PER_TICK", given, default.max_catchup_per_tick, least=1, most=MOST_ROWS
         ),
         outage_after_ms=_number("DULY_OUTAGE_AFTER_MS", given, default.outage_after_ms, least=15_000, most=86_400_000),
-        default_overlap_policy=_choice("DULY_DEFAULT_OVERLAP_POLICY", given, Overlap, default.default_overlap_policy),
-        default_catchup_policy=_choice("DULY_DEFAULT_CATCHUP_POLICY", given, CatchUp, default.default_catchup_policy),
+        default_overlap_policy=_policy("DULY_DEFAULT_OVERLAP_POLICY", given, Overlap, default.default_overlap_policy),
+        default_catchup_policy=_policy("DULY_DEFAULT_CATCHUP_POLICY", given, CatchUp, default.default_catchup_policy),
         default_jitter_ms=_number(
             "DULY_DEFAULT_JITTER_MS", given, default.default_jitter_ms, least=0, most=LONGEST_JITTER_MS
         ),
+        log_level=_one_of("DULY_LOG_LEVEL", given, LOG_LEVELS),
+        log_format=_one_of("DULY_LOG_FORMAT", given, LOG_FORMATS),
     )
 
 
@@ -96,7 +108,14 @@ def _number(name: str, given: Mapping[str, str], default: int, *, least: int, mo
     return int(text)
 
 
-def _choice(name: str, given: Mapping[str, str], policies: type[StrEnum], default: str) -> str:
+def _one_of(name: str, given: Mapping[str, str], choices: Sequence[str]) -> str | None:
+    text = given.get(name)
+    if text is not None and text.lower() not in choices:
+        raise InvalidInput(name, f"{text[:40]!r} is none of them", fix=f"use one of {', '.join(choices)}")
+    return None if text is None else text.lower()
+
+
+def _policy(name: str, given: Mapping[str, str], policies: type[StrEnum], default: str) -> str:
     text = given.get(name, default)
     if text not in list(policies):
         raise InvalidInput(name, f"{text[:40]!r} is not a policy", fix=f"use one of {', '.join(policies)}")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,11 +11,13 @@ from duly.application.jobs import Jobs
 from duly.application.logs import Logs
 from duly.application.pools import Pools
 from duly.application.sessions import Sessions
+from duly.application.telling import NOBODY
 from duly.domain.errors import Unavailable
 from duly.domain.ids import JobId, PoolName, Token
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import Ending
-from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Session, SessionLost, Wanted
+from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Rescue, Session, SessionLost, Wanted
+from duly.ports.telemetry import Telemetry
 from duly.worker.handlers import Handler, enter
 from duly.worker.heart import Heart
 from duly.worker.job_runs import JobRun
@@ -62,6 +64,7 @@ class Worker:
         grace: Micros = GRACE,
         patience: Micros = PATIENCE,
         pulse: Callable[[], Pulse] | None = None,
+        telemetry: Telemetry = NOBODY,
     ) -> None:
         self._jobs = jobs
         self._sessions = sessions
@@ -75,6 +78,7 @@ class Worker:
         self._lease = lease
         self._grace = grace
         self._patience = patience
+        self._telemetry = telemetry
         self._new_pulse = pulse or (lambda: LoopPulse(sessions))
         self._stopping = False
         self._nudge = asyncio.Event()
@@ -141,6 +145,7 @@ class Worker:
             await self._wind_up(life)
         except SessionLost:
             life.lost = True
+            self._telemetry.session_lost(life.session.id, running=len(life.running))
         except Unavailable:  # its heart found no store to beat in: the next session will have one
             await self._clock.sleep(_RETRY_AFTER)
         finally:
@@ -173,11 +178,15 @@ class Worker:
                 run.stop()
             self._nudge.set()
 
+        def rescued(rescues: Sequence[Rescue]) -> None:
+            _schedule(loop, lambda: self._telemetry.rescued(rescues))
+
         return Heart(
             sessions,
             life.session,
             on_beat=lambda beat: _schedule(loop, lambda: beaten(beat)),
             on_lost=lambda: _schedule(loop, lost),
+            on_rescue=rescued,
         )
 
     async def _work(self, life: _Life) -> None:
@@ -254,10 +263,19 @@ class Worker:
         # By token, too: a claim that was taken back may have come to us again.
         going = {(job.id, job.token) for job in starting}
         life.held = [job for job in life.held if (job.id, job.token) not in going] + list(exchange.held)
+        self._tell(exchange, reports)
         for job in exchange.started:
             self._enter(life, job)
         if going - {(job.id, job.token) for job in exchange.started}:
             self._nudge.set()  # one had to be parked, or was taken back: its executor is free for the next
+
+    def _tell(self, exchange: Exchange, reports: Sequence[Report]) -> None:
+        """Reports that came too late ended nothing."""
+        if exchange.stale:
+            stale = set(exchange.stale)
+            reports = [report for report in reports if report.job.id not in stale]
+        if exchange.started or reports:
+            self._telemetry.exchanged(exchange.started, reports)
 
     async def _answered(
         self,
@@ -286,9 +304,10 @@ class Worker:
         raise SessionLost(life.session.id)
 
     def _enter(self, life: _Life, job: ClaimedJob) -> None:
+        begun_at = life.loop.time()
         entered = enter(self._handlers, job)
         if isinstance(entered, Ending):
-            life.reports.append(Report(job, entered))
+            life.reports.append(Report(job, entered, ran_for=_since(begun_at, life.loop)))
             return
         life.running[job.id] = JobRun(
             job, entered, patience=self._patience, on_end=partial(self._ended, life), on_gone=self._gone
@@ -296,7 +315,7 @@ class Worker:
 
     def _ended(self, life: _Life, run: JobRun, ending: Ending) -> None:
         del life.running[run.job.id]
-        life.reports.append(Report(run.job, ending))
+        life.reports.append(Report(run.job, ending, ran_for=_since(run.begun_at, life.loop)))
         if run.is_given_up:
             self._lost[run.job.pool] += 1
         self._nudge.set()
@@ -338,6 +357,10 @@ class Worker:
             await asyncio.wait([run.task for run in runs], timeout=self._patience / SECOND)
         for run in runs:
             run.give_up()
+
+
+def _since(begun_at: float, loop: asyncio.AbstractEventLoop) -> Micros:
+    return Micros(int((loop.time() - begun_at) * SECOND))
 
 
 def _schedule(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
