@@ -1,5 +1,6 @@
 """Joins ports and adapters: the only place that names a database, a clock or a pair of dice."""
 
+import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -35,9 +36,18 @@ from duly.settings import settings_from
 from duly.system.clock import SystemClock
 from duly.system.dice import SystemDice
 from duly.timekeeper.timekeeper import Timekeeper
-from duly.worker.handlers import Handler
+from duly.worker.calls import Call as Call  # noqa: PLC0414
+from duly.worker.commands import command as command  # noqa: PLC0414
+from duly.worker.context import JobContext as JobContext  # noqa: PLC0414
+from duly.worker.context import Stopped as Stopped  # noqa: PLC0414
+from duly.worker.coroutines import in_loop
+from duly.worker.handlers import DoNotRetry as DoNotRetry  # noqa: PLC0414
+from duly.worker.handlers import Handler as Handler  # noqa: PLC0414
+from duly.worker.isolation import isolated
 from duly.worker.pulse import OwnThread, ThreadPulse
-from duly.worker.worker import GRACE, Worker
+from duly.worker.threads import in_thread
+from duly.worker.worker import GRACE as GRACE  # noqa: PLC0414
+from duly.worker.worker import Worker as Worker  # noqa: PLC0414
 
 T = TypeVar("T")
 
@@ -138,6 +148,15 @@ class Queue:
 
     async def close(self) -> None:
         await self.storage.close()
+
+
+def handler_for(function: Callable[..., object], *, isolate: bool = False) -> Handler:
+    """As a function runs best: async ones in the worker's loop, plain ones in a thread, isolated ones in a process."""
+    if isolate:
+        return isolated(function)
+    if inspect.iscoroutinefunction(function):
+        return in_loop(function)
+    return in_thread(function)
 
 
 async def open_storage(settings: Settings, *, for_heart: bool = False) -> Storage:
