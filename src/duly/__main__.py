@@ -14,7 +14,8 @@ from duly.application.why import Why
 from duly.bootstrap import backup, moment, reading, settings_of_environment
 from duly.cli.audit import audit
 from duly.cli.why import why
-from duly.dev import dev
+from duly.dev.options import DEFAULT_HOST, DEFAULT_PORT, DevOptions
+from duly.dev.run import run_dev
 from duly.domain.cadence.wall import zone
 from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refused, Unavailable
 from duly.domain.texts import whole_number_of
@@ -47,8 +48,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"duly {duly.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    command = commands.add_parser("dev", help="run a demo of the queue on a database of your own")
-    command.set_defaults(run=lambda _: asyncio.run(dev(settings_of_environment())))
+    command = commands.add_parser("dev", help="run everything in one process, with a demo or your own schedules")
+    command.add_argument("--host", default=DEFAULT_HOST, help="where to listen (default: this machine alone)")
+    command.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"0 is any that is free ({DEFAULT_PORT})")
+    command.add_argument("--postgres", action="store_true", help="on a PostgreSQL of its own, from a wheel")
+    command.add_argument("--no-demo", action="store_true", help="run nothing while there is no schedules.py")
+    command.set_defaults(run=_dev)
 
     command = commands.add_parser("cron", help="say what a cron expression means and when it fires")
     command.add_argument("expression")
@@ -72,6 +77,11 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("to", help="a file that does not exist yet")
     command.set_defaults(run=lambda options: asyncio.run(backup(settings_of_environment(), options.to)))
     return parser
+
+
+def _dev(options: argparse.Namespace) -> None:
+    asked = DevOptions(host=options.host, port=options.port, postgres=options.postgres, demo=not options.no_demo)
+    sys.exit(asyncio.run(run_dev(asked)))
 
 
 def _explain(options: argparse.Namespace) -> None:
