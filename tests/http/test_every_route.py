@@ -106,7 +106,7 @@ async def test_an_id_that_another_has_is_taken_without_a_word_about_it(site: Sit
     ann, eve = await site.caller("ann"), await site.caller("eve")
     await site.schedule(ann, id="hers")
 
-    answer = await eve.post("/api/v1/schedules", json=BODIES["create_schedule"] | {"id": "hers"})
+    answer = await eve.post("/api/v1/schedules", json={**BODIES["create_schedule"], "id": "hers"})
 
     is_problem(answer, 409, "schedule_exists")
     assert "ann" not in answer.text

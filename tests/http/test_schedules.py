@@ -108,7 +108,7 @@ async def test_a_patch_of_nothing_changes_nothing(quick_site: Site) -> None:
     ],
 )
 async def test_a_patch_changes_what_it_names(quick_site: Site, patch: dict[str, Any], expected: dict[str, Any]) -> None:
-    bounds = {"start_at": "2026-01-01T00:00:00Z", "end_at": "2099-01-01T00:00:00Z"}
+    bounds: dict[str, Any] = {"start_at": "2026-01-01T00:00:00Z", "end_at": "2099-01-01T00:00:00Z"}
     before = await quick_site.schedule(id="a", timezone="Europe/Berlin", **bounds)
 
     after = (await quick_site.local.patch(f"{URL}/a", json=patch)).json()
