@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 PATIENCE_S = 90
 
@@ -66,8 +66,11 @@ class Dev:
         return next(word for word in head.split() if word.startswith("http://"))
 
     def get(self, path: str) -> Any:
-        with urlopen(Request(self.url + path), timeout=PATIENCE_S) as answer:  # noqa: S310 - this machine's own
-            return json.load(answer)
+        return json.loads(self.read(path))
+
+    def read(self, path: str) -> str:
+        with urlopen(self.url + path, timeout=PATIENCE_S) as answer:  # noqa: S310 - this machine's own
+            return str(answer.read(), "utf-8")
 
     def following(self, run: str) -> Any:
         """The run's stream of events."""

@@ -50,6 +50,8 @@ def test_an_empty_folder_gets_a_demo_that_runs_retries_and_skips_with_its_reason
         first_after = time.monotonic() - process.began
         assert process.get("/healthz")
         assert process.get("/readyz")["next_fire_at"]
+        assert 'duly_schedules{state="active"} 5.0' in process.read("/metrics")
+        assert "duly_runs_emitted_total 0.0" not in process.read("/metrics")
         skipped = process.until(lambda line: "demo-slow" in line and "skipped" in line)
         process.until(lambda line: "demo-retry" in line and "attempt 1 of 3 failed" in line)
         process.until(lambda line: ran("demo-retry")(line) and "attempt 2" in line)

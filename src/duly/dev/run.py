@@ -144,7 +144,9 @@ class _Dev:
             following.cancel()
             stopping.cancel()
             keeper.stop()
-            await asyncio.gather(self._stage.close(), keeping, following, stopping, serving, return_exceptions=True)
+            # First, so that nobody is put on stage any more.
+            await asyncio.gather(following, stopping, return_exceptions=True)
+            await asyncio.gather(self._stage.close(), keeping, serving, return_exceptions=True)
         for part in done:
             part.result()
 
