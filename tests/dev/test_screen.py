@@ -68,6 +68,7 @@ def report(status: JobStatus, *, attempt: int = 1, error: str | None = None, ran
         ),
         (report(JobStatus.FAILED, attempt=3, error="OSError: no"), "failed after 12 ms, attempt 3: OSError: no"),
         (report(JobStatus.CANCELLED, error="enough"), "cancelled after 12 ms: enough"),
+        (report(JobStatus.CANCELLED, error="\x1b[2J"), "cancelled after 12 ms: \N{REPLACEMENT CHARACTER}[2J"),
     ],
 )
 def test_an_end_is_a_line_with_its_schedule_slot_and_outcome(ended: Report, said: str) -> None:
