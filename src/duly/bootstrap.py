@@ -1,11 +1,12 @@
 """Joins ports and adapters: the only place that names a database, a clock or a pair of dice."""
 
+import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from duly.application.audit import Audit
 from duly.application.declarations import Declarations
@@ -20,6 +21,7 @@ from duly.application.runs import Runs
 from duly.application.schedules import Schedules
 from duly.application.sessions import Sessions
 from duly.application.tally import Tally
+from duly.application.telling import Everybody
 from duly.application.tickets import Tickets
 from duly.application.timekeeping import Timekeeping
 from duly.application.tokens import Tokens
@@ -36,9 +38,22 @@ from duly.storage.facts import StoreFacts as StoreFacts  # noqa: PLC0414 - front
 from duly.system.clock import SystemClock
 from duly.system.dice import SystemDice
 from duly.timekeeper.timekeeper import Timekeeper
-from duly.worker.handlers import Handler
+from duly.worker.calls import Call as Call  # noqa: PLC0414
+from duly.worker.commands import command as command  # noqa: PLC0414
+from duly.worker.context import JobContext as JobContext  # noqa: PLC0414
+from duly.worker.context import Stopped as Stopped  # noqa: PLC0414
+from duly.worker.coroutines import in_loop
+from duly.worker.handlers import DoNotRetry as DoNotRetry  # noqa: PLC0414
+from duly.worker.handlers import Handler as Handler  # noqa: PLC0414
+from duly.worker.isolation import isolated
 from duly.worker.pulse import OwnThread, ThreadPulse
-from duly.worker.worker import Worker
+from duly.worker.threads import in_thread
+from duly.worker.worker import GRACE as GRACE  # noqa: PLC0414
+from duly.worker.worker import PATIENCE
+from duly.worker.worker import Worker as Worker  # noqa: PLC0414
+
+if TYPE_CHECKING:
+    from duly.system.telemetry import Telemetry as Meter
 
 T = TypeVar("T")
 
@@ -66,6 +81,14 @@ class Queue:
     tokens: Tokens
     why: Why
     telemetry: Telemetry
+    meter: "Meter | None" = None
+
+    @classmethod
+    async def observed(cls, settings: Settings, *listeners: Telemetry) -> Self:
+        """One whose facts are logged and counted for metrics, and told to those listeners, too."""
+        meter = _new_meter()
+        queue = await cls.open(settings, Everybody(meter, *listeners))
+        return replace(queue, meter=meter)
 
     @classmethod
     async def open(cls, settings: Settings, telemetry: Telemetry | None = None) -> Self:
@@ -106,6 +129,7 @@ class Queue:
         name: str,
         prefetch: Mapping[PoolName, int] | None = None,
         grace: Micros | None = None,
+        patience: Micros = PATIENCE,
     ) -> Worker:
         """A worker whose heart beats in a thread with a connection of its own; memory has only one."""
         return Worker(
@@ -117,6 +141,7 @@ class Queue:
             name=name,
             lease=self.settings.lease,
             grace=self.settings.grace if grace is None else grace,
+            patience=patience,
             pulse=None if self._is_in_memory else self._pulse,
             telemetry=self.telemetry,
         )
@@ -126,6 +151,11 @@ class Queue:
         return Timekeeper(
             self.timekeeping, telemetry=self.telemetry, aside=None if self._is_in_memory else self._own_thread
         )
+
+    async def metrics(self) -> bytes:
+        """What this process counted, if it is observed, and what the store holds, in Prometheus' text format."""
+        meter = self.meter or _new_meter()
+        return meter.metrics(await self.health.census(), now=self.storage.clock.now())
 
     @property
     def _is_in_memory(self) -> bool:
@@ -139,6 +169,15 @@ class Queue:
 
     async def close(self) -> None:
         await self.storage.close()
+
+
+def handler_for(function: Callable[..., object], *, isolate: bool = False) -> Handler:
+    """As a function runs best: async ones in the worker's loop, plain ones in a thread, isolated ones in a process."""
+    if isolate:
+        return isolated(function)
+    if inspect.iscoroutinefunction(function):
+        return in_loop(function)
+    return in_thread(function)
 
 
 async def open_storage(settings: Settings, *, for_heart: bool = False) -> Storage:
@@ -245,8 +284,28 @@ def _path_of(url: str) -> str:
     return url.removeprefix("sqlite:///")
 
 
+def database_file(settings: Settings) -> Path | None:
+    """None if the database is no file."""
+    url = settings.database_url
+    return None if _is_postgres(url) or url == ":memory:" else Path(_path_of(url)).absolute()
+
+
 def _storage_opener(settings: Settings) -> Callable[[], Awaitable[Storage]]:
     return lambda: open_storage(settings, for_heart=True)
+
+
+def _new_meter() -> "Meter":
+    """Imported where it is made: who only looks something up need not wait for it."""
+    from duly.system.telemetry import Telemetry as Meter  # noqa: PLC0415
+
+    return Meter()
+
+
+def configure_logging(settings: Settings, *, level: str = "info") -> None:
+    """For the whole process, so it is for front doors to call; `level` is theirs unless the settings name one."""
+    from duly.system.telemetry import configure_logging as configure  # noqa: PLC0415
+
+    configure(settings.log_level or level, json=settings.logs_json)
 
 
 def settings_of_environment() -> Settings:

@@ -20,6 +20,18 @@ class Pools:
 
         return await self.storage.transact(work)
 
+    async def declare(self, pool: Pool) -> Pool:
+        """Like `define`, but a pool that people paused or drain stays so, and one that is so already is not touched."""
+
+        async def work(tx: Transaction) -> Pool:
+            there = await tx.pools.lock(pool.name)
+            wanted = pool if there is None else replace(pool, mode=there.mode, used=there.used, tickets=there.tickets)
+            if wanted != there:
+                await tx.pools.save(wanted)
+            return wanted
+
+        return await self.storage.transact(work)
+
     async def get(self, name: PoolName) -> Pool:
         return await self.storage.read(lambda tx: _found(tx, name))
 

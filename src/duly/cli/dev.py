@@ -1,5 +1,7 @@
 """`duly dev`: everything in one process, to watch."""
 
+import asyncio
+
 from duly.cli.parser import Options, Parser, whole
 
 
@@ -13,10 +15,17 @@ def define(parser: Parser) -> None:
     parser.set_defaults(run=dev)
 
 
-def dev(options: Options) -> None:
-    import asyncio  # noqa: PLC0415
-
+def dev(options: Options) -> int:
     from duly.bootstrap import settings_of_environment  # noqa: PLC0415 - help must not wait for it
-    from duly.dev import dev as run_dev  # noqa: PLC0415
+    from duly.dev.options import DevOptions  # noqa: PLC0415
+    from duly.dev.run import run_dev  # noqa: PLC0415
 
-    asyncio.run(run_dev(settings_of_environment()))
+    settings = settings_of_environment()
+    asked = DevOptions(
+        settings=settings,
+        host=options.host or settings.host,
+        port=settings.port if options.port is None else options.port,
+        postgres=options.postgres,
+        demo=options.demo,
+    )
+    return asyncio.run(run_dev(asked))

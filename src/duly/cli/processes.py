@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from duly.bootstrap import Queue as Queue  # noqa: PLC0414 - commands take it from here
-from duly.bootstrap import Settings, settings_of_environment
+from duly.bootstrap import Settings, configure_logging, settings_of_environment
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -21,7 +21,9 @@ class Part(Protocol):
 
 def run(work: Callable[[Queue], Awaitable[None]], settings: Settings | None = None) -> None:
     async def main() -> None:
-        queue = await Queue.open(settings or settings_of_environment())
+        chosen = settings or settings_of_environment()
+        configure_logging(chosen)
+        queue = await Queue.observed(chosen)
         try:
             await work(queue)
         finally:

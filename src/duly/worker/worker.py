@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from duly.application.jobs import Jobs
 from duly.application.logs import Logs
@@ -81,6 +82,7 @@ class Worker:
         self._telemetry = telemetry
         self._new_pulse = pulse or (lambda: LoopPulse(sessions))
         self._stopping = False
+        self._is_hurried = asyncio.Event()
         self._nudge = asyncio.Event()
         self._next_due_at: Instant | None = _AT_ONCE
         self._clock_is_stale = False
@@ -92,6 +94,10 @@ class Worker:
         """Claims nothing new, gives back what it holds, ends what runs within the grace; then `run` returns."""
         self._stopping = True
         self._nudge.set()
+
+    def hurry(self) -> None:
+        """Once it was told to stop: its grace ends now."""
+        self._is_hurried.set()
 
     @property
     def stopped(self) -> bool:
@@ -339,14 +345,22 @@ class Worker:
         if held:
             with suppress(Unavailable):  # then they return to the queue when the lease runs out
                 await self._sessions.give_back(life.session.id, held)
-        if tasks := [run.task for run in life.running.values()]:
-            await asyncio.wait(tasks, timeout=self._grace / SECOND)
+        if life.running:
+            await self._wait_for_runs(life)
             await self._end_runs(life)
         if life.reports:
             await self._exchange(life, [], {})
         await self._logbook.flush()
         with suppress(Unavailable):
             await self._sessions.close(life.session.id)
+
+    async def _wait_for_runs(self, life: _Life) -> None:
+        """For as long as the grace lasts."""
+        ends = asyncio.gather(*(run.task for run in life.running.values()), return_exceptions=True)
+        hurried = asyncio.ensure_future(self._is_hurried.wait())
+        either: set[asyncio.Future[Any]] = {ends, hurried}
+        await asyncio.wait(either, timeout=self._grace / SECOND, return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
 
     async def _end_runs(self, life: _Life) -> None:
         """A handler that will not stop is left behind: it must not keep the others."""
