@@ -240,7 +240,9 @@ class TestRefusals:
             assert process.url
             process.stop()
         with sqlite3.connect(tmp_path / "duly.db") as database:
-            table = "INSERT INTO schema_migrations SELECT 9999, name, checksum, applied_at FROM schema_migrations LIMIT 1"
+            table = (
+                "INSERT INTO schema_migrations SELECT 9999, name, checksum, applied_at FROM schema_migrations LIMIT 1"
+            )
             database.execute(table)
 
         code, said = refused(tmp_path)
