@@ -287,10 +287,10 @@ async def serve(
     The API is imported where it is served: whoever only uses the queue does not wait for a web framework.
     """
     from duly.http.access import Access  # noqa: PLC0415
-    from duly.http.api import create_api, no_metrics  # noqa: PLC0415
+    from duly.http.api import create_api  # noqa: PLC0415
     from duly.http.server import serve as serve_api  # noqa: PLC0415
 
-    api = create_api(queue, access=Access.at(host), metrics=metrics or no_metrics)
+    api = create_api(queue, access=Access.at(host), metrics=metrics or queue.metrics)
     await serve_api(api, host=host, port=port, stop=stop, on_ready=on_ready)
 
 
