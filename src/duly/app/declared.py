@@ -197,12 +197,12 @@ def _parameters(function: Callable[..., object]) -> Sequence[inspect.Parameter]:
 
 
 def _require_known(options: JobOptions) -> None:
+    known = JobOptions.__annotations__
     for name in options:
-        if name not in JobOptions.__annotations__:
-            near = difflib.get_close_matches(name, JobOptions.__annotations__, n=1)
-            raise InvalidInput(
-                name, "is no option of a job", fix=f"did you mean {near[0]}?" if near else "see docs/python.md"
-            )
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            fix = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
+            raise InvalidInput(name, "is no option of a job", fix=fix)
 
 
 def _names(resources: Sequence[str]) -> tuple[PoolName, ...]:

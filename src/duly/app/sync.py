@@ -5,6 +5,7 @@ import atexit
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import CancelledError
 from typing import Any, Self, TypeVar, Unpack
 
 from duly.app.client import Client, Named, PutOptions
@@ -12,7 +13,7 @@ from duly.app.declared import Params
 from duly.app.durations import Duration
 from duly.app.results import Awaited
 from duly.domain.declarations import Reconciled
-from duly.domain.errors import Conflict
+from duly.domain.errors import Conflict, Unavailable
 from duly.domain.jobs import Put
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
@@ -116,6 +117,7 @@ class _Portal:
 
     def close(self) -> None:
         try:
+            self._wait(_quiet(self._loop))
             self._wait(self._client.queue.close())
         finally:
             self._end()
@@ -124,12 +126,14 @@ class _Portal:
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
+        except CancelledError:
+            raise Unavailable("app.sync was closed while it was asked; ask again, and it opens anew") from None
         except BaseException:  # whoever is interrupted waits no longer, and nobody else would fetch the answer
             future.cancel()
             raise
 
     def _end(self) -> None:
-        self._wait(_quiet(self._loop))
+        self._wait(self._loop.shutdown_default_executor())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -145,7 +149,6 @@ async def _quiet(loop: asyncio.AbstractEventLoop) -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-    await loop.shutdown_default_executor()
 
 
 def _at_exit(close: Callable[[], None]) -> None:
