@@ -3,11 +3,11 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from duly.application.audit import Audit
 from duly.application.declarations import Declarations
@@ -34,7 +34,8 @@ from duly.ports.dice import Dice
 from duly.ports.storage import ReadOnlyStorage, Storage
 from duly.ports.telemetry import Telemetry
 from duly.settings import Settings as Settings  # noqa: PLC0414 - front doors take it from here
-from duly.settings import settings_from
+from duly.settings import all_problems, settings_from
+from duly.storage.facts import StoreFacts as StoreFacts  # noqa: PLC0414 - front doors take it from here
 from duly.system.clock import SystemClock
 from duly.system.dice import SystemDice
 from duly.timekeeper.timekeeper import Timekeeper
@@ -128,7 +129,7 @@ class Queue:
         pools: Mapping[PoolName, int],
         name: str,
         prefetch: Mapping[PoolName, int] | None = None,
-        grace: Micros = GRACE,
+        grace: Micros | None = None,
         patience: Micros = PATIENCE,
     ) -> Worker:
         """A worker whose heart beats in a thread with a connection of its own; memory has only one."""
@@ -140,7 +141,7 @@ class Queue:
             prefetch=prefetch,
             name=name,
             lease=self.settings.lease,
-            grace=grace,
+            grace=self.settings.grace if grace is None else grace,
             patience=patience,
             pulse=None if self._is_in_memory else self._pulse,
             telemetry=self.telemetry,
@@ -187,13 +188,10 @@ async def open_storage(settings: Settings, *, for_heart: bool = False) -> Storag
     """
     url = settings.database_url
     if _is_postgres(url):
-        try:
-            from duly.storage.postgres.limits import Limits  # noqa: PLC0415
-            from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
-        except ImportError as missing:
-            raise InvalidInput(
-                "DULY_DATABASE_URL", "names a Postgres database", fix="pip install 'duly[postgres]'"
-            ) from missing
+        _require_postgres_driver()
+        from duly.storage.postgres.limits import Limits  # noqa: PLC0415
+        from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
+
         if for_heart:
             return await PostgresStorage.open(url, limits=Limits(connections=1), migrate=False, listening=False)
         return await PostgresStorage.open(url, listen_url=settings.listen_url)
@@ -211,12 +209,65 @@ async def reading(settings: Settings, look: Callable[[ReadOnlyStorage], Awaitabl
         await storage.close()
 
 
+async def looking(settings: Settings, look: Callable[[Queue], Awaitable[T]]) -> T:
+    """The use cases on a database that is left as it is: those that look work, those that change cannot."""
+
+    async def on(storage: ReadOnlyStorage) -> T:
+        return await look(Queue.on(cast("Storage", storage), SystemDice(), settings))
+
+    return await reading(settings, on)
+
+
+async def changing(settings: Settings, change: Callable[[Queue], Awaitable[T]], *, creates: bool) -> T:
+    """The use cases on a database that is brought up to date; unless `creates`, it must be there."""
+    if not creates:
+        _require_database(settings, "change")
+    queue = await Queue.open(settings)
+    try:
+        return await change(queue)
+    finally:
+        await queue.close()
+
+
+async def store_facts(settings: Settings) -> StoreFacts:
+    """What the database says of itself, whatever its schema is."""
+    if _is_postgres(settings.database_url):
+        _require_postgres_driver()
+        from duly.storage.postgres.facts import postgres_facts  # noqa: PLC0415
+
+        return await postgres_facts(settings.database_url)
+    _require_database(settings, "look at")
+    from duly.storage.sqlite.facts import sqlite_facts  # noqa: PLC0415
+
+    return sqlite_facts(_path_of(settings.database_url))
+
+
+def problems_of_environment() -> Sequence[InvalidInput]:
+    return all_problems(os.environ)
+
+
+def _require_database(settings: Settings, purpose: str) -> None:
+    if _is_postgres(settings.database_url):
+        return
+    path = _path_of(settings.database_url)
+    if not _exists(path):
+        raise NotFound(f"there is no database {path}; name the one to {purpose} in DULY_DATABASE_URL")
+
+
+def _require_postgres_driver() -> None:
+    try:
+        import duly.storage.postgres.connections  # noqa: F401, PLC0415
+    except ImportError as missing:
+        raise InvalidInput(
+            "DULY_DATABASE_URL", "names a Postgres database", fix="pip install 'duly[postgres]'"
+        ) from missing
+
+
 async def _open_to_read(settings: Settings) -> ReadOnlyStorage:
     if _is_postgres(settings.database_url):
         return await open_storage(settings, for_heart=True)
+    _require_database(settings, "read")
     path = _path_of(settings.database_url)
-    if not _exists(path):
-        raise NotFound(f"there is no database {path}; name the one to read in DULY_DATABASE_URL")
     from duly.storage.sqlite.reader import SqliteReader  # noqa: PLC0415
 
     return await SqliteReader.open(path)
@@ -288,18 +339,17 @@ def moment() -> datetime:
     return moment_of(SystemClock().now())
 
 
-async def backup(settings: Settings, to: str) -> None:
+async def backup(settings: Settings, to: str, *, on_progress: Callable[[int, int], None] | None = None) -> None:
     """Copies a SQLite database while others use it; a path that leads nowhere is not an empty database to copy."""
     if _is_postgres(settings.database_url):
         raise InvalidInput("DULY_DATABASE_URL", "names a Postgres database", fix="back it up with pg_dump")
+    _require_database(settings, "copy")
     path = _path_of(settings.database_url)
-    if not _exists(path):
-        raise NotFound(f"there is no database {path}; name the one to copy in DULY_DATABASE_URL")
     from duly.storage.sqlite.storage import SqliteStorage  # noqa: PLC0415
 
     storage = await SqliteStorage.open(path)
     try:
-        await storage.backup(to)
+        await storage.backup(to, on_progress=on_progress)
     finally:
         await storage.close()
 
