@@ -17,6 +17,9 @@ HOME_OF = {
     "apsw": "duly.storage.sqlite",
     "asyncpg": "duly.storage.postgres",
     "cronsim": "duly.domain.cadence",
+    "fastapi": "duly.http",
+    "starlette": "duly.http",
+    "uvicorn": "duly.http",
 }
 
 
