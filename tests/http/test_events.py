@@ -11,7 +11,9 @@ import httpx2
 import pytest
 
 from duly.domain.ids import JobId
+from duly.domain.instants import Micros
 from duly.domain.logs import LogLevel, LogLine, Progress
+from duly.domain.tokens import Role
 from duly.http.events import LINES_AT_ONCE, Place
 from tests.http.site import Served, Site, is_problem
 
@@ -24,8 +26,10 @@ class Event:
 
 
 @asynccontextmanager
-async def _stream(served: Served, run_id: str, *, last: str | None = None) -> AsyncIterator[AsyncIterator[Event]]:
-    headers = {} if last is None else {"Last-Event-ID": last}
+async def _stream(
+    served: Served, run_id: str, *, last: str | None = None, **headers: str
+) -> AsyncIterator[AsyncIterator[Event]]:
+    headers |= {} if last is None else {"Last-Event-ID": last}
     async with (
         httpx2.AsyncClient(timeout=30) as client,
         client.stream("GET", f"{served.url}/api/v1/runs/{run_id}/events", headers=headers) as answer,
@@ -167,6 +171,32 @@ async def test_a_server_that_stops_ends_its_streams_at_once(site: Site) -> None:
 
     # Not the grace that a hung request would get; a loaded machine may take a little of it.
     assert took < 900_000
+
+
+async def test_a_client_that_leaves_leaves_nothing_behind(site: Site) -> None:
+    run = await _triggered(site)
+    clock = site.queue.storage.clock
+
+    async with site.served() as served:
+        async with _stream(served, run["id"]) as events:
+            await anext(events)
+            assert served.streams() == 1
+        while served.streams():
+            await clock.sleep(Micros(10_000))
+
+
+async def test_a_revoked_token_ends_its_streams(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("duly.http.events.WELCOME_FOR", 0)
+    run = await _triggered(site)
+    token, secret = await site.queue.tokens.create(owner="ann", role=Role.ADMIN)
+
+    async with (
+        site.served() as served,
+        _stream(served, run["id"], Authorization=f"Bearer {secret}") as events,
+    ):
+        assert (await anext(events)).name == "status"
+        await site.queue.tokens.revoke(token.id, owner=None)
+        assert [event async for event in events] == []
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ HOME_OF = {
     "cronsim": "duly.domain.cadence",
     "prometheus_client": "duly.system.telemetry",
     "structlog": "duly.system.telemetry",
+    "fastapi": "duly.http",
+    "starlette": "duly.http",
+    "uvicorn": "duly.http",
 }
 
 

@@ -38,6 +38,7 @@ def create_api(queue: UseCases, *, access: Access, metrics: Metrics = no_metrics
         generate_unique_id_function=lambda route: route.name,
     )
     api.state.queue = queue
+    api.state.access = access
     api.state.metrics = metrics
     api.state.closing = Closing()
     for router in (*_ROUTERS, system.router):

@@ -45,6 +45,11 @@ class Visit:
     def sees(self) -> str | None:
         return self.caller.sees
 
+    async def require_welcome(self) -> None:
+        """For what lasts: raises if the caller would no longer be let in."""
+        request = self.request
+        await request.app.state.access.caller(self.queue, request.url.path, request.headers)
+
     @property
     def draw(self) -> str | None:
         """What this request's ids and keys are made of, if it may be repeated."""
