@@ -7,7 +7,7 @@ from duly.cli.consent import is_agreed
 from duly.cli.given import span_from
 from duly.cli.output import note, say, say_json, table
 from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_yes
-from duly.cli.shapes import at, token_shape
+from duly.cli.shapes import at, created_token_shape, page, token_shape
 from duly.cli.store import changing, looking
 from duly.domain.errors import InvalidInput
 from duly.domain.instants import Instant
@@ -49,7 +49,7 @@ def create(options: Options) -> int:
             owner=options.owner, role=Role(options.role), name=options.name, expires_at=expires_at
         )
         if options.json:
-            say_json({**token_shape(token), "secret": secret})
+            say_json(created_token_shape(token, secret))
         else:
             say(secret)
         note(f"{token.id}, {token.role.value} of {token.owner}; keep the secret, it is not shown again")
@@ -62,7 +62,7 @@ def list_all(options: Options) -> None:
     async def look(queue: "Queue") -> None:
         tokens = await queue.tokens.list(owner=options.owner)
         if options.json:
-            say_json({"items": [token_shape(token) for token in tokens], "next_cursor": None})
+            say_json(page([token_shape(token) for token in tokens]))
             return
         table(
             ("id", "owner", "role", "name", "created", "expires", "last used", "state"),
