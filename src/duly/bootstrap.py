@@ -176,8 +176,8 @@ def handler_for(function: Callable[..., object], *, isolate: bool = False) -> Ha
     """As a function runs best: async ones in the worker's loop, plain ones in a thread, isolated ones in a process."""
     if isolate:
         return isolated(function)
-    if inspect.iscoroutinefunction(function):
-        return in_loop(function)
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004 - of an object, not whether
+        return in_loop(function)  # type: ignore[arg-type]
     return in_thread(function)
 
 

@@ -1,5 +1,7 @@
 """Programs found by file and by module, afresh each time, and what is told when they cannot be."""
 
+import asyncio
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +68,39 @@ def test_loaded_again_a_program_is_new_with_all_its_modules_and_nothing_else_is(
     write(loaded_app="from duly import Duly\napp = Duly()\n")
     load("loaded_app.py")
     assert "loaded_words" not in sys.modules
+
+
+def test_a_program_is_the_same_by_whatever_name_it_is_loaded() -> None:
+    write(loaded_app=ONE, loaded_words="NAME = 'one'")
+
+    apps = [load(name) for name in ("loaded_app.py", "./loaded_app.py", "loaded_app:app", "loaded_app.py")]
+
+    assert len({id(app) for app in apps}) == 4
+    assert sys.modules["loaded_app"].app is apps[-1]
+
+
+@pytest.mark.store("sqlite")
+def test_an_isolated_function_of_a_loaded_file_runs() -> None:
+    write(
+        loaded_app="""
+import os
+from duly import Duly
+
+app = Duly("duly.db")
+
+
+@app.job(isolate=True)
+def pid() -> int:
+    return os.getpid()
+"""
+    )
+    app = load("loaded_app.py")
+
+    async def scenario() -> int:
+        async with app.running():
+            return int(await app.result(await app.put("pid"), timeout=60))
+
+    assert asyncio.run(scenario()) != os.getpid()
 
 
 def test_a_program_that_does_not_load_leaves_the_old_one_as_it_was() -> None:

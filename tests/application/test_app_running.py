@@ -9,6 +9,7 @@ import pytest
 from duly import Conflict, Duly, DulyError, InvalidInput, JobFailed, JobNotEnded, NotFound, Settings
 from duly.app.client import Named
 from duly.app.duly import AlreadyOpen, NotOpen
+from duly.app.running import Stop, run_until
 from duly.domain.jobs import FinishedJob, Job, JobStatus
 
 
@@ -192,5 +193,50 @@ def test_whoever_waits_for_a_result_is_told_what_is_not_so() -> None:
             assert isinstance(failed.value.job, FinishedJob)
             assert failed.value.job.status is JobStatus.CANCELLED
             assert isinstance(failed.value, DulyError)
+
+    asyncio.run(scenario())
+
+
+def test_when_one_part_fails_the_other_is_ended_first_and_the_failure_is_told() -> None:
+    ended: list[str] = []
+
+    class Failing:
+        async def run(self) -> None:
+            raise OSError("broken")
+
+        def stop(self) -> None: ...
+
+    class Slow:
+        def __init__(self) -> None:
+            self._stopping = asyncio.Event()
+
+        async def run(self) -> None:
+            await self._stopping.wait()
+            for _ in range(10):
+                await asyncio.sleep(0)
+            ended.append("slow")
+
+        def stop(self) -> None:
+            self._stopping.set()
+
+    async def scenario() -> None:
+        with pytest.raises(OSError, match="broken"):
+            await run_until(Stop(), [Failing(), Slow()])
+        assert ended == ["slow"]
+
+    asyncio.run(scenario())
+
+
+def test_an_object_that_is_called_like_an_async_function_runs_as_one() -> None:
+    class Greeter:
+        async def __call__(self, to: str) -> str:
+            return f"hello {to}"
+
+    app = memory()
+    greet = app.job(name="greet")(Greeter())
+
+    async def scenario() -> None:
+        async with app.running():
+            assert await app.result(await app.put(greet, {"to": "you"})) == "hello you"
 
     asyncio.run(scenario())

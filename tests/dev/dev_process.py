@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 PATIENCE_S = 90
 
@@ -66,8 +66,15 @@ class Dev:
         return next(word for word in head.split() if word.startswith("http://"))
 
     def get(self, path: str) -> Any:
-        with urlopen(Request(self.url + path), timeout=PATIENCE_S) as answer:  # noqa: S310 - this machine's own
-            return json.load(answer)
+        return json.loads(self.read(path))
+
+    def read(self, path: str) -> str:
+        with urlopen(self.url + path, timeout=PATIENCE_S) as answer:  # noqa: S310 - this machine's own
+            return str(answer.read(), "utf-8")
+
+    def following(self, run: str) -> Any:
+        """The run's stream of events."""
+        return urlopen(f"{self.url}/api/v1/runs/{run}/events", timeout=PATIENCE_S)  # noqa: S310 - this machine's own
 
     def stop(self, number: int = signal.SIGINT) -> float:
         """How long it took to end."""
@@ -77,6 +84,12 @@ class Dev:
         took = time.monotonic() - asked
         self._reader.join(PATIENCE_S)
         return took
+
+    def close(self) -> None:
+        self.process.wait()
+        self._reader.join(PATIENCE_S)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
     @property
     def code(self) -> int:
@@ -91,8 +104,7 @@ def dev(folder: Path, *arguments: str, **environment: str) -> Iterator[Dev]:
     finally:
         if running.process.poll() is None:
             running.process.kill()
-        running.process.wait()
-        running._reader.join(PATIENCE_S)
+        running.close()
 
 
 def refused(folder: Path, *arguments: str, **environment: str) -> tuple[int, str]:

@@ -13,8 +13,8 @@ from typing import ClassVar
 from duly.app.duly import Duly
 from duly.domain.errors import InvalidInput
 
-# By reference, the modules that loading it brought: to load it again is to load them again.
-_brought: dict[str, dict[str, ModuleType]] = {}
+# By folder and module, what loading it brought: to load it again is to load all of that again.
+_brought: dict[tuple[Path, str], dict[str, ModuleType]] = {}
 
 
 class AppNotLoaded(InvalidInput):
@@ -37,7 +37,7 @@ def load(reference: str) -> Duly:
     folder = path.parent if path else Path.cwd()
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    with _afresh(reference, folder):
+    with _afresh(folder, module):
         if path:
             _require_own_name(reference, path, module)
         return _app_in(reference, _imported(reference, module), attribute)
@@ -65,8 +65,11 @@ def _require_own_name(reference: str, path: Path, module: str) -> None:
 
 
 @contextmanager
-def _afresh(reference: str, folder: Path) -> Iterator[None]:
-    old = {name: module for name, module in _brought.get(reference, {}).items() if sys.modules.get(name) is module}
+def _afresh(folder: Path, module: str) -> Iterator[None]:
+    known = {module: sys.modules.get(module), **_brought.get((folder, module), {})}
+    old = {
+        name: each for name, each in known.items() if each and sys.modules.get(name) is each and _is_in(folder, each)
+    }
     for name in old:
         del sys.modules[name]
     before, writes_bytecode = set(sys.modules), sys.dont_write_bytecode
@@ -82,21 +85,22 @@ def _afresh(reference: str, folder: Path) -> Iterator[None]:
         raise
     finally:
         sys.dont_write_bytecode = writes_bytecode
-    _brought[reference] = _own_modules(before, folder)
+    _brought[folder, module] = _own_modules(before, folder)
 
 
 def _own_modules(before: set[str], folder: Path) -> dict[str, ModuleType]:
-    """What was loaded since, of the program itself: libraries stay, though they may lie in a folder of its own."""
+    """What was loaded since, of the program itself."""
+    return {name: each for name, each in list(sys.modules.items()) if name not in before and _is_in(folder, each)}
+
+
+def _is_in(folder: Path, module: ModuleType) -> bool:
+    """Libraries are not the program's, though they may lie in a folder of its own."""
+    file = getattr(module, "__file__", None)
+    if not file or module.__name__.partition(".")[0] == "duly":
+        return False
     libraries = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")]
-    found: dict[str, ModuleType] = {}
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if name in before or not file or name.partition(".")[0] == "duly":
-            continue
-        path = Path(file).absolute()
-        if path.is_relative_to(folder) and not any(path.is_relative_to(library) for library in libraries):
-            found[name] = module
-    return found
+    path = Path(file).absolute()
+    return path.is_relative_to(folder) and not any(path.is_relative_to(library) for library in libraries)
 
 
 def _imported(reference: str, module: str) -> ModuleType:

@@ -41,7 +41,10 @@ async def run_until(stop: Stop, parts: Sequence[Part]) -> None:
         asked.cancel()
         for part in parts:
             part.stop()
-        await asyncio.gather(*tasks)
+        # All of them, even if one fails: what a part still does, it does on a queue that is about to be closed.
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in tasks:
+        task.result()
 
 
 @contextmanager

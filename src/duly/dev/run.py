@@ -9,20 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duly
 from duly.app.duly import Duly
 from duly.app.loading import AppNotLoaded, load
-from duly.bootstrap import Queue, Settings, configure_logging, database_file, moment
+from duly.bootstrap import Queue, Settings, configure_logging, database_file, moment, serve
 from duly.dev.alone import alone_on
-from duly.dev.api import serve
 from duly.dev.demo import demo
 from duly.dev.options import DevOptions
 from duly.dev.postgres import local_postgres
 from duly.dev.screen import Screen
 from duly.dev.stage import Stage
 from duly.dev.watch import Watch
-from duly.domain.errors import DulyError
+from duly.domain.errors import DulyError, InvalidInput
 from duly.domain.schedules import Schedule
+from duly.http.access import is_loopback
+from duly.version import __version__
 
 _INTERRUPTED = 130
 _MOST_SHOWN = 50
@@ -39,6 +39,7 @@ async def run_dev(options: DevOptions) -> int:
                 configure_logging(settings, level="error")
                 queue = await Queue.observed(settings, screen)
                 try:
+                    await _require_tokens(queue, options.host)
                     await _Dev(options, queue, screen, stop).run(app)
                 finally:
                     await queue.close()
@@ -73,6 +74,18 @@ async def _settings(options: DevOptions, app: Duly | None) -> AsyncIterator[Sett
         yield replace(options.settings, database_url=app.settings.database_url)
     else:
         yield options.settings
+
+
+async def _require_tokens(queue: Queue, host: str) -> None:
+    """Where others can reach it, a server without tokens would let nobody in."""
+    if is_loopback(host):
+        return
+    now = queue.storage.clock.now()
+    tokens = await queue.tokens.list(owner=None)
+    if not any(each.revoked_at is None and (each.expires_at is None or each.expires_at > now) for each in tokens):
+        raise InvalidInput(
+            "--host", f"{host} can be reached by others, and nobody has a token", fix="make one: duly token create"
+        )
 
 
 @contextmanager
@@ -131,14 +144,16 @@ class _Dev:
             following.cancel()
             stopping.cancel()
             keeper.stop()
-            await asyncio.gather(self._stage.close(), keeping, following, stopping, serving, return_exceptions=True)
+            # First, so that nobody is put on stage any more.
+            await asyncio.gather(following, stopping, return_exceptions=True)
+            await asyncio.gather(self._stage.close(), keeping, serving, return_exceptions=True)
         for part in done:
             part.result()
 
     def _introduce(self, url: str, app: Duly | None, schedules: list[Schedule]) -> None:
         screen = self._screen
         shown = _shown(self._queue.settings)
-        screen.say(f"duly {duly.__version__}  {url}  database {shown}  times in {screen.zone_name}")
+        screen.say(f"duly {__version__}  {url}  database {shown}  times in {screen.zone_name}")
         if app is None:
             screen.say(f"no program runs; it begins when {self._options.program.name} loads\n")
         elif not self._options.program.is_file():

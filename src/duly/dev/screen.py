@@ -149,4 +149,6 @@ def _took(duration: Micros) -> str:
 
 
 def _one_line(text: str) -> str:
-    return next(iter(text.splitlines()), "")[:_LONGEST_TEXT]
+    """Without what would steer a terminal."""
+    line = next(iter(text.splitlines()), "")[:_LONGEST_TEXT]
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)

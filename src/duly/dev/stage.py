@@ -33,7 +33,7 @@ class Stage:
         self._dismiss()
         try:
             reconciled = await app.prepare(self._queue)
-        except BaseException:
+        except Exception:
             if before is not None:
                 with suppress(DulyError):
                     await before.prepare(self._queue)

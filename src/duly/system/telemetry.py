@@ -240,7 +240,9 @@ def _facts_of_end(report: Report) -> dict[str, object]:
 
 
 def _first_line(text: str) -> str:
-    return next(iter(text.splitlines()), "")[:_LONGEST_ERROR]
+    """Without what would steer a terminal."""
+    line = next(iter(text.splitlines()), "")[:_LONGEST_ERROR]
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
 
 
 def _counter(name: str, labels: Sequence[str], counts: Mapping[Labels, int]) -> CounterMetricFamily:

@@ -118,12 +118,16 @@ def test_slots_and_their_drift_are_counted(log: io.StringIO) -> None:
 def test_failures_lost_sessions_and_rescues_are_counted_and_said(log: io.StringIO) -> None:
     telemetry = Telemetry()
 
-    telemetry.failed("keep time", OSError("disk full\nat sector 7"))
+    telemetry.failed("keep time", OSError("disk\x1b full\nat sector 7"))
     telemetry.session_lost(SessionId("ses_1"), running=2)
     telemetry.rescued([Rescue(session=SessionId("ses_2"), returned=1, failed=3, tickets=0, ended=True)])
 
     failed, lost, rescued = said(log)
-    assert (failed["event"], failed["what"], failed["error"]) == ("failed", "keep time", "OSError: disk full")
+    assert (failed["event"], failed["what"], failed["error"]) == (
+        "failed",
+        "keep time",
+        "OSError: disk\N{REPLACEMENT CHARACTER} full",
+    )
     assert (lost["event"], lost["session"], lost["running"]) == ("session_lost", "ses_1", 2)
     assert (rescued["event"], rescued["returned"], rescued["failed"]) == ("session_rescued", 1, 3)
     values = values_of(telemetry.metrics(None, now=NOON))
