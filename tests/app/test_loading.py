@@ -53,12 +53,17 @@ def test_an_app_is_found_by_an_absolute_path_and_in_a_package(tmp_path: Path, mo
     assert load(str(tmp_path / "loaded_app.py")).name == "one"
 
 
-def test_loaded_again_a_program_is_new_with_all_its_modules_and_nothing_else_is() -> None:
+def test_loaded_again_a_program_is_new_with_all_its_modules_and_nothing_else_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     write(loaded_app=ONE, loaded_words="NAME = 'one'")
     first, words, duly = load("loaded_app.py"), sys.modules["loaded_words"], sys.modules["duly"]
 
-    # As long as the old text and within its second, so that nothing but the text tells them apart.
+    # As long as the old text and of the same second, so that nothing but the text tells them apart.
+    written = Path("loaded_words.py").stat()
     write(loaded_words="NAME = 'two'")
+    os.utime("loaded_words.py", ns=(written.st_atime_ns, written.st_mtime_ns))
     second = load("loaded_app.py")
 
     assert (first.name, second.name) == ("one", "two")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from duly import Duly, JobContext, Settings, Slot, cron, every, once
-from duly.app.duly import ScheduleTaken
+from duly.app.refusals import ScheduleTaken
 from duly.domain.pools import Pool, PoolMode, UnknownPool
 from duly.domain.runs import RunStatus
 from duly.domain.schedules import ScheduleState, Target
@@ -106,6 +106,8 @@ async def test_a_program_whose_schedule_is_somebody_elses_does_not_start_and_cha
         await app.open()
 
     assert [schedule_id for schedule_id, _ in taken.value.conflicts] == ["a"]
+    with pytest.raises(ScheduleTaken):
+        await app.open()
     async with Duly(settings=Settings(database_url=database_url)) as app:
         (schedule,) = await app.schedules()
         assert schedule.target.kind == "by-hand"

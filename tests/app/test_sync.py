@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from duly import Duly, InvalidInput, JobFailed, JobNotEnded, Settings, Unavailable, every
-from duly.app.sync import CalledInLoop
+from duly.app.refusals import CalledInLoop
+from duly.domain.ids import PoolName
 from duly.domain.schedules import ScheduleState
 
 PROGRAM = """
@@ -26,6 +27,23 @@ def work(n: int) -> int:
 for n in range(3):
     app.sync.put(work, {"n": n})
 print("put")
+"""
+
+FORKING = """
+import os, sys
+from duly import Duly
+
+app = Duly(sys.argv[1])
+
+@app.job
+def work(n: int) -> int:
+    return n
+
+app.sync.put(work, {"n": 0})
+child = os.fork()
+app.sync.put(work, {"n": 1})
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
@@ -148,3 +166,17 @@ def test_a_program_that_never_closes_it_ends_cleanly(store: str, database_url: s
     assert (done.returncode, done.stdout, done.stderr) == (0, "put\n", "")
     if store == "sqlite":
         assert not Path(f"{database_url}-wal").exists(), "it was closed, not cut"
+
+
+def test_a_forked_process_begins_anew(database_url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING, database_url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    with Duly(settings=Settings(database_url=database_url)).sync as duly:
+        assert len(duly._ask(lambda client: client.queue.jobs.upcoming(PoolName("default")))) == 3

@@ -8,7 +8,7 @@ import pytest
 
 from duly import Conflict, Duly, DulyError, InvalidInput, JobFailed, JobNotEnded, NotFound, Settings
 from duly.app.client import Named
-from duly.app.duly import AlreadyOpen, NotOpen
+from duly.app.refusals import AlreadyOpen, NotOpen
 from duly.app.running import Stop, run_until
 from duly.domain.jobs import FinishedJob, Job, JobStatus
 

@@ -11,13 +11,14 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 from duly.app.client import Client, Named, PutOptions
 from duly.app.declared import JobOptions, Params, call_of, job_of, name_for, schedule_of
 from duly.app.durations import Duration, ms_of
+from duly.app.refusals import AlreadyOpen, NotOpen, ScheduleTaken
 from duly.app.register import Register
 from duly.app.results import Awaited
 from duly.app.running import Part, Stop, run_until, running, stopped_by_signals
 from duly.app.sync import Sync
 from duly.bootstrap import Handler, Queue, Settings, command, handler_for, settings_of_environment
 from duly.domain.declarations import Reconciled
-from duly.domain.errors import Conflict, InvalidInput
+from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import Put
@@ -31,31 +32,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Of one pool, by one program: each may be a thread.
 _MOST_EXECUTORS = 1_000
-
-
-class NotOpen(Conflict):
-    code = "not_open"
-
-    def __init__(self) -> None:
-        super().__init__("the app is not open here: use it inside `async with app:`, or through app.sync")
-
-
-class AlreadyOpen(Conflict):
-    code = "already_open"
-
-    def __init__(self) -> None:
-        super().__init__("the app is open already: leave the `async with app:` it is in first")
-
-
-class ScheduleTaken(Conflict):
-    """A program that does not mean what it says does not start."""
-
-    code = "schedule_taken"
-
-    def __init__(self, conflicts: Sequence[tuple[str, str]]) -> None:
-        told = "; ".join(f"{schedule_id!r}: {reason}" for schedule_id, reason in conflicts)
-        super().__init__(f"declared schedules are somebody else's: {told}; give them another schedule_id")
-        self.conflicts = tuple(conflicts)
 
 
 class Duly:

@@ -11,24 +11,16 @@ from typing import Any, Self, TypeVar, Unpack
 from duly.app.client import Client, Named, PutOptions
 from duly.app.declared import Params
 from duly.app.durations import Duration
+from duly.app.refusals import CalledInLoop
 from duly.app.results import Awaited
 from duly.domain.declarations import Reconciled
-from duly.domain.errors import Conflict, Unavailable
+from duly.domain.errors import Unavailable
 from duly.domain.jobs import Put
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
 
 T = TypeVar("T")
 OpenClient = Callable[[], Awaitable[tuple[Client, Reconciled]]]
-
-
-class CalledInLoop(Conflict):
-    """Whoever waits in an event loop holds up everything in it."""
-
-    code = "called_in_loop"
-
-    def __init__(self) -> None:
-        super().__init__("app.sync would hold up the event loop it is called in: write `await app.put(…)` there")
 
 
 class Sync:
