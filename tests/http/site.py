@@ -80,6 +80,16 @@ class Site:
             await running
 
     @asynccontextmanager
+    async def keeping_time(self) -> AsyncIterator[None]:
+        timekeeper = self.queue.timekeeper()
+        running = asyncio.create_task(timekeeper.run())
+        try:
+            yield
+        finally:
+            timekeeper.stop()
+            await running
+
+    @asynccontextmanager
     async def served(self) -> AsyncIterator["Served"]:
         """A real server on a port of its own."""
         stop = asyncio.Event()

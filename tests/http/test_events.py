@@ -136,7 +136,10 @@ async def test_attempts_follow_each_other(site: Site) -> None:
 
     async with site.served() as served, site.working(greet=greet), _stream(served, run["id"]) as events:
         seen = [event async for event in events]
+        async with _stream(served, run["id"], last="2.1") as later:
+            resumed = [event.id async for event in later if event.name == "log"]
 
+    assert resumed == ["2.2", "3.1", "3.2"]
     assert [event.id for event in seen if event.name == "log"] == [f"{a}.{s}" for a in (1, 2, 3) for s in (1, 2)]
     detail = (await site.local.get(f"/api/v1/runs/{run['id']}")).json()
     assert [(job["attempt"], job["status"]) for job in detail["attempts"]] == [

@@ -44,6 +44,8 @@ async def test_another_request_under_the_key_is_refused(site: Site) -> None:
 
     is_problem(await site.local.post(f"{URL}/b/pause", headers=KEY), 422, "idempotency_key_reused")
     is_problem(await site.local.post(f"{URL}/a/pause?withdraw=true", headers=KEY), 422, "idempotency_key_reused")
+    conditional = await site.local.post(f"{URL}/a/pause", headers={**KEY, "If-Match": '"1"'})
+    is_problem(conditional, 422, "idempotency_key_reused")
     assert (await site.local.post(f"{URL}/a/resume", headers=KEY)).json()["enabled"] is True
 
 
@@ -101,7 +103,7 @@ async def test_a_token_is_replayed_without_its_secret(site: Site) -> None:
 
 
 def _keyed(route: str, path: str, body: bytes) -> Request:
-    asked = f"POST {path}?\n".encode() + body
+    asked = f"POST {path}?\n\n".encode() + body
     return Request(owner=Owner("local"), route=f"POST {route}", key="k-1", hash=hashlib.sha256(asked).hexdigest())
 
 

@@ -79,12 +79,18 @@ async def test_the_log_of_a_job_in_pages(site: Site) -> None:
     assert [(line["seq"], line["text"]) for line in lines] == [(seq, f"line {seq}") for seq in range(1, 6)]
 
 
-def _forged(*parts: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+def _forged(*parts: str, before: bytes = b"") -> str:
+    return base64.urlsafe_b64encode(before + json.dumps(parts).encode()).decode().rstrip("=")
+
+
+_FORGED = [
+    _forged("schedules", "a"),
+    *(_forged(noun, "a", before=bytes(6)) for noun in ("schedules", "runs", "tokens")),
+]
 
 
 @pytest.mark.req("GRAPH-11", error=True)
-@pytest.mark.parametrize("cursor", ["x", "é", "AAAA", "!" * 20, _forged("schedules", "a"), "A" * 2000, "%00"])
+@pytest.mark.parametrize("cursor", ["x", "é", "AAAA", "!" * 20, "A" * 2000, "%00", *_FORGED])
 async def test_a_forged_cursor_is_refused(quick_site: Site, cursor: str) -> None:
     for url in ("/api/v1/schedules", "/api/v1/runs", "/api/v1/jobs", "/api/v1/tokens"):
         is_problem(await quick_site.local.get(url, params={"cursor": cursor}), 422)

@@ -12,7 +12,7 @@ from duly import Duly, Slot, cron, every
 app = Duly()
 
 
-@app.job(schedule=every("10s"))
+@app.job(schedule=every("5s"))
 async def greet(slot: Slot) -> str:
     return f"hello from {slot}"
 

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from duly.bootstrap import Settings, settings_of_environment
 
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 8400
 PROGRAM = "schedules.py"
 
 
@@ -19,8 +17,8 @@ class DevOptions:
 
     folder: Path = field(default_factory=Path.cwd)
     settings: Settings = field(default_factory=settings_of_environment)
-    host: str = DEFAULT_HOST
-    port: int = DEFAULT_PORT
+    host: str = Settings().host
+    port: int = Settings().port
     postgres: bool = False
     demo: bool = True
 

@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import Header, Path, Query
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
-from duly.domain.errors import InvalidInput
 from duly.domain.texts import text_of
 from duly.wire.moments import Moment
 
@@ -31,17 +30,16 @@ Withdraw = Annotated[Flag, Query(description="Also cancels its runs that still w
 SlotAsked = Annotated[Moment | None, Query(description="Ask about one slot.")]
 IfMatch = Annotated[
     str | None,
-    Header(description="The ETag that the change builds on; refused with 412 if somebody was faster."),
+    Header(
+        pattern=r'^(\*|"[1-9][0-9]{0,17}(-[0-9a-f]{16})?")$',
+        description="The ETag that the change builds on, or *; refused with 412 if somebody was faster.",
+    ),
 ]
 IfNoneMatch = Annotated[str | None, Header(description="Answers 304 if this is still the ETag.")]
 
 
 def revision_from(if_match: str | None) -> int | None:
-    """The revision that an ETag names; None where any will do."""
-    if if_match is None or if_match.strip() == "*":
+    """The revision that an ETag begins with; None where any will do."""
+    if if_match is None or if_match == "*":
         return None
-    revision, _, _ = if_match.strip().removeprefix('"').partition("-")
-    revision = revision.removesuffix('"')
-    if not (revision.isascii() and revision.isdigit() and 1 <= len(revision) <= 18) or int(revision) < 1:
-        raise InvalidInput("header.If-Match", "is not an ETag of this", fix="pass the ETag that it was read with, or *")
-    return int(revision)
+    return int(if_match.strip('"').partition("-")[0])
