@@ -1,13 +1,13 @@
 """The API on one store, and short words for what callers do."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import httpx2
 
-from duly.bootstrap import Queue, Settings, serve
+from duly.bootstrap import Queue, Settings
 from duly.domain.ids import PoolName
 from duly.domain.instants import Micros
 from duly.domain.pools import Pool
@@ -15,6 +15,7 @@ from duly.domain.runs import RunStatus
 from duly.domain.tokens import Role
 from duly.http.access import Access
 from duly.http.api import create_api
+from duly.http.server import serve
 from duly.worker.handlers import Handler
 
 POOL = PoolName("wide")
@@ -94,11 +95,9 @@ class Site:
         """A real server on a port of its own."""
         stop = asyncio.Event()
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        serving = asyncio.create_task(
-            serve(self.queue, host="127.0.0.1", port=0, stop=stop, on_ready=address.set_result)
-        )
+        serving = asyncio.create_task(serve(self.api, host="127.0.0.1", port=0, stop=stop, on_ready=address.set_result))
         try:
-            yield Served(await address, stop, serving)
+            yield Served(await address, stop, serving, lambda: self.api.state.closing.streams)
         finally:
             stop.set()
             with suppress(asyncio.CancelledError):
@@ -106,10 +105,11 @@ class Site:
 
 
 class Served:
-    def __init__(self, url: str, stop: asyncio.Event, serving: asyncio.Task[None]) -> None:
+    def __init__(self, url: str, stop: asyncio.Event, serving: asyncio.Task[None], streams: Callable[[], int]) -> None:
         self.url = url
         self.stop = stop
         self.serving = serving
+        self.streams = streams
 
 
 async def _metrics() -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,8 +11,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from duly.application.logs import Logs
 from duly.domain.ids import JobId
+from duly.domain.instants import Micros
 from duly.domain.logs import LogLevel, LogLine, Progress
+from duly.domain.tokens import Role
 from duly.http.events import LINES_AT_ONCE, Place
 from tests.http.site import Served, Site, is_problem
 
@@ -24,8 +28,10 @@ class Event:
 
 
 @asynccontextmanager
-async def _stream(served: Served, run_id: str, *, last: str | None = None) -> AsyncIterator[AsyncIterator[Event]]:
-    headers = {} if last is None else {"Last-Event-ID": last}
+async def _stream(
+    served: Served, run_id: str, *, last: str | None = None, **headers: str
+) -> AsyncIterator[AsyncIterator[Event]]:
+    headers |= {} if last is None else {"Last-Event-ID": last}
     async with (
         httpx2.AsyncClient(timeout=30) as client,
         client.stream("GET", f"{served.url}/api/v1/runs/{run_id}/events", headers=headers) as answer,
@@ -167,6 +173,65 @@ async def test_a_server_that_stops_ends_its_streams_at_once(site: Site) -> None:
 
     # Not the grace that a hung request would get; a loaded machine may take a little of it.
     assert took < 900_000
+
+
+async def test_a_client_that_leaves_leaves_nothing_behind(site: Site) -> None:
+    run = await _triggered(site)
+    clock = site.queue.storage.clock
+
+    async with site.served() as served:
+        async with _stream(served, run["id"]) as events:
+            await anext(events)
+            assert served.streams() == 1
+        while served.streams():
+            await clock.sleep(Micros(10_000))
+
+
+async def test_nothing_is_piled_up_for_a_client_that_does_not_read(
+    quick_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await _triggered(quick_site)
+    many, text = 8 * LINES_AT_ONCE, "x" * 8_000
+    now = quick_site.queue.storage.clock.now()
+    lines = [LogLine(JobId(run["job_id"]), seq, now, LogLevel.INFO, text) for seq in range(1, many + 1)]
+    await quick_site.queue.logs.keep(lines)
+    await quick_site.local.post(f"/api/v1/runs/{run['id']}/cancel")
+    pages: list[int] = []
+    read = Logs.lines
+
+    async def counted(self: Logs, job_id: JobId, *, after: int = 0, most: int = 1_000) -> list[LogLine]:
+        pages.append(after)
+        return await read(self, job_id, after=after, most=most)
+
+    monkeypatch.setattr(Logs, "lines", counted)
+    async with quick_site.served() as served:
+        host, _, port = served.url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))) as idle:
+            idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            idle.sendall(f"GET /api/v1/runs/{run['id']}/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            while not pages:
+                await quick_site.queue.storage.clock.sleep(Micros(10_000))
+            # By the time that somebody else has read it all, the idle one's stream stands where the sockets are full.
+            async with _stream(served, run["id"]) as events:
+                seen = [event.data["seq"] async for event in events if event.name == "log"]
+            read_to_the_end = pages.count(many)
+
+    assert seen == list(range(1, many + 1))
+    assert (pages.count(0), read_to_the_end) == (2, 1)
+
+
+async def test_a_revoked_token_ends_its_streams(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("duly.http.events.WELCOME_FOR", 0)
+    run = await _triggered(site)
+    token, secret = await site.queue.tokens.create(owner="ann", role=Role.ADMIN)
+
+    async with (
+        site.served() as served,
+        _stream(served, run["id"], Authorization=f"Bearer {secret}") as events,
+    ):
+        assert (await anext(events)).name == "status"
+        await site.queue.tokens.revoke(token.id, owner=None)
+        assert [event async for event in events] == []
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,20 @@ async def test_it_answers_once_it_is_ready_and_no_more_when_stopped(site: Site) 
             await client.get("/healthz")
 
 
+@pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 200), ("0.0.0.0", 401)])  # noqa: S104 - what is shown
+async def test_only_on_a_loopback_address_nobody_needs_a_token(quick_site: Site, host: str, status: int) -> None:
+    stop = asyncio.Event()
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(serve(quick_site.queue, host=host, port=0, stop=stop, on_ready=address.set_result))
+    port = (await address).rpartition(":")[2]
+
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        assert (await client.get("/api/v1/me")).status_code == status
+        assert (await client.get("/healthz")).status_code == 200
+    stop.set()
+    await serving
+
+
 async def test_signals_stay_the_callers(quick_site: Site) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
 

@@ -17,8 +17,11 @@ HOME_OF = {
     "apsw": "duly.storage.sqlite",
     "asyncpg": "duly.storage.postgres",
     "cronsim": "duly.domain.cadence",
+    "fastapi": "duly.http",
     "prometheus_client": "duly.system.telemetry",
+    "starlette": "duly.http",
     "structlog": "duly.system.telemetry",
+    "uvicorn": "duly.http",
 }
 
 

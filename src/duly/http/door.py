@@ -45,6 +45,11 @@ class Visit:
     def sees(self) -> str | None:
         return self.caller.sees
 
+    async def require_welcome(self) -> None:
+        """For what lasts: raises if the caller would no longer be let in."""
+        request = self.request
+        await request.app.state.access.caller(self.queue, request.url.path, request.headers)
+
     @property
     def draw(self) -> str | None:
         """What this request's ids and keys are made of, if it may be repeated."""
@@ -151,7 +156,7 @@ async def _once(request: Request, route: str, handle: Callable[[Request], Awaita
 
 def _hash(request: Request, body: bytes) -> str:
     """A condition is part of what is asked: with another one, it is another request."""
-    condition = request.headers.get("if-match", "")
+    condition = request.headers.getlist("if-match")
     asked = f"{request.method} {request.url.path}?{request.url.query}\n{condition}\n".encode()
     return hashlib.sha256(asked + body).hexdigest()
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel
 
+from duly.domain.errors import DulyError
 from duly.domain.ids import JobId
 from duly.domain.instants import SECOND, Micros, moment_of
 from duly.domain.jobs import FinishedJob, Job, UnknownJob
@@ -22,6 +23,8 @@ LOOK_EVERY = Micros(SECOND)
 # Hints come as fast as the queue works; nobody reads that fast.
 LOOK_AT_MOST_EVERY = Micros(SECOND // 10)
 HEARTBEAT_EVERY = Micros(15 * SECOND)
+# A token that is revoked ends its streams, too.
+WELCOME_FOR = Micros(5 * SECOND)
 LINES_AT_ONCE = 200
 HEARTBEAT = b": still here\n\n"
 
@@ -55,23 +58,26 @@ class RunEvents:
     sees: str | None
     place: Place
     closing: Closing
+    require_welcome: Callable[[], Awaitable[object]]
     _told: tuple[object, ...] = ()
     _progress: dict[JobId, Progress] = field(default_factory=dict)
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """Ends after the run, or with the server; the client then comes back elsewhere."""
+        """Ends after the run, or before it with the server, the store or the caller's token; clients then come back."""
         # Before the first look: what changes after it is heard.
         listener = self.queue.storage.wakeups.listen()
         try:
             async with self.closing.entered() as is_closing:
                 async for event in self._events(listener, is_closing):
                     yield event
+        except DulyError:
+            return
         finally:
             listener.close()
 
     async def _events(self, listener: Listener, is_closing: asyncio.Event) -> AsyncIterator[bytes]:
         clock = self.queue.storage.clock
-        sent_at = clock.lease_now()
+        sent_at = welcome_at = clock.lease_now()
         while not is_closing.is_set():
             began = clock.lease_now()
             # The run before its lines: all lines of a run that has ended are there.
@@ -86,6 +92,9 @@ class RunEvents:
             if clock.lease_now() - sent_at >= HEARTBEAT_EVERY:
                 sent_at = clock.lease_now()
                 yield HEARTBEAT
+            if clock.lease_now() - welcome_at >= WELCOME_FOR:
+                welcome_at = clock.lease_now()
+                await self.require_welcome()
             await self._pause(listener, is_closing, began)
 
     async def _pause(self, listener: Listener, is_closing: asyncio.Event, began: Micros) -> None:

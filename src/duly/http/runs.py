@@ -97,7 +97,7 @@ async def follow_run(
     place = Place.of(last_event_id)
     if place.has_ended and run.status.is_terminal:
         return Response(status_code=204)
-    events = RunEvents(visit.queue, id, visit.sees, place, visit.request.app.state.closing)
+    events = RunEvents(visit.queue, id, visit.sees, place, visit.request.app.state.closing, visit.require_welcome)
     return StreamingResponse(
         events.stream(),
         media_type="text/event-stream",

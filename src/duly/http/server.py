@@ -52,6 +52,7 @@ def _config(api: FastAPI) -> uvicorn.Config:
         ws="none",
         lifespan="off",
         access_log=False,
+        proxy_headers=False,
         log_config=None,
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,

@@ -54,7 +54,7 @@ class NewSchedule(CadenceFields):
 
     id: Annotated[str | None, Field(description="Drawn if none is given.")] = None
     target: TargetName
-    input: Annotated[Input, Field(default_factory=dict)]
+    input: Input = Field(default_factory=dict)
     enabled: Annotated[bool, Field(description="false: it begins paused.")] = True
     overlap: AnyOverlap | None = None
     catch_up: AnyCatchUp | None = None
@@ -72,7 +72,7 @@ class SchedulePatch(CadenceFields):
     model_config = ConfigDict(json_schema_extra={"examples": [{"cron": "30 8 * * *", "enabled": False}]})
 
     target: TargetName = ""
-    input: Annotated[Input, Field(default_factory=dict)]
+    input: Input = Field(default_factory=dict)
     enabled: Annotated[bool, Field(description="false pauses, true resumes.")] = True
     overlap: AnyOverlap = Overlap.SKIP
     catch_up: AnyCatchUp = CatchUp.NONE
