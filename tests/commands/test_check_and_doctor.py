@@ -155,6 +155,21 @@ def test_migrating_says_from_where_to_where(shell: Shell) -> None:
     assert found["schema_found"] == found["schema_known"] == first["to"]
 
 
+@pytest.mark.req("OWN-05")
+def test_jobs_that_ended_are_forgotten_only_if_somebody_said_yes(shell: Shell) -> None:
+    job = done(shell("job", "put", "greet", "--json"))["id"]
+    shell("job", "cancel", job)
+    prune = ("db", "prune", "--before", "1s")
+
+    assert shell(*prune).code == 2
+    assert shell(*prune, "--dry-run").code == 0
+    assert shell("db", "prune", "--before", "soon", "--yes").code == 2
+    assert done(shell("db", "prune", "--before", "1d", "--yes", "--json")) == {"pruned": 0}
+    assert shell("job", "show", job).code == 0
+    assert done(shell("db", "prune", "--before", "2099-01-01T00:00:00Z", "--yes", "--json")) == {"pruned": 1}
+    assert shell("job", "show", job).code == 3
+
+
 @pytest.mark.store("sqlite")
 def test_a_dry_run_migrates_nothing(here: Shell, tmp_path: Path) -> None:
     assert here("db", "migrate", "--dry-run").code == 0
