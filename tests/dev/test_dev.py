@@ -101,7 +101,7 @@ def test_a_function_that_does_not_stop_keeps_nobody(tmp_path: Path) -> None:
         took = process.stop()
 
         assert process.code == 0, process.text
-        assert took < 15
+        assert took < 60
 
 
 def running(process: Dev, count: int) -> list[str]:

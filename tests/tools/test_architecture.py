@@ -17,10 +17,10 @@ HOME_OF = {
     "apsw": "duly.storage.sqlite",
     "asyncpg": "duly.storage.postgres",
     "cronsim": "duly.domain.cadence",
-    "fastapi": "duly.http",
     "prometheus_client": "duly.system.telemetry",
-    "starlette": "duly.http",
     "structlog": "duly.system.telemetry",
+    "fastapi": "duly.http",
+    "starlette": "duly.http",
     "uvicorn": "duly.http",
 }
 
