@@ -70,5 +70,6 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 def _methods_of(path: str) -> set[str]:
     """Of all routes at a path; the framework names those of the first one it meets."""
-    routes = (route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute))
-    return {method for route in routes if route.path_regex.match(path) for method in route.methods or ()}
+    routes = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    there = next((route.path_format for route in routes if route.path_regex.match(path)), None)
+    return {method for route in routes if route.path_format == there for method in route.methods or ()}
