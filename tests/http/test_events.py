@@ -17,6 +17,7 @@ from duly.domain.instants import Micros
 from duly.domain.logs import LogLevel, LogLine, Progress
 from duly.domain.tokens import Role
 from duly.http.events import LINES_AT_ONCE, Place
+from duly.http.server import _bound
 from tests.http.site import Served, Site, is_problem
 
 
@@ -159,7 +160,8 @@ async def test_what_nobody_may_see_is_not_followed(site: Site) -> None:
     is_problem(await site.local.get("/api/v1/runs/run_none/events"), 404, "unknown_run")
 
 
-async def test_a_server_that_stops_ends_its_streams_at_once(site: Site) -> None:
+async def test_a_server_that_stops_ends_its_streams_at_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("duly.http.server.GRACE_S", 60)
     run = await _triggered(site)
     clock = site.queue.storage.clock
 
@@ -171,8 +173,7 @@ async def test_a_server_that_stops_ends_its_streams_at_once(site: Site) -> None:
         await served.serving
         took = clock.lease_now() - asked_at
 
-    # Not the grace that a hung request would get; a loaded machine may take a little of it.
-    assert took < 900_000
+    assert took < 20_000_000, "not after the grace that a hung request would get"
 
 
 async def test_a_client_that_leaves_leaves_nothing_behind(site: Site) -> None:
@@ -185,6 +186,13 @@ async def test_a_client_that_leaves_leaves_nothing_behind(site: Site) -> None:
             assert served.streams() == 1
         while served.streams():
             await clock.sleep(Micros(10_000))
+
+
+def _with_small_buffers(host: str, port: int) -> socket.socket:
+    """So that a socket is full soon, however large the machine lets it grow."""
+    listening = _bound(host, port)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
+    return listening
 
 
 async def test_nothing_is_piled_up_for_a_client_that_does_not_read(
@@ -204,10 +212,12 @@ async def test_nothing_is_piled_up_for_a_client_that_does_not_read(
         return await read(self, job_id, after=after, most=most)
 
     monkeypatch.setattr(Logs, "lines", counted)
+    monkeypatch.setattr("duly.http.server._bound", _with_small_buffers)
     async with quick_site.served() as served:
         host, _, port = served.url.removeprefix("http://").partition(":")
-        with socket.create_connection((host, int(port))) as idle:
+        with socket.socket() as idle:
             idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            idle.connect((host, int(port)))
             idle.sendall(f"GET /api/v1/runs/{run['id']}/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
             while not pages:
                 await quick_site.queue.storage.clock.sleep(Micros(10_000))

@@ -130,6 +130,18 @@ async def test_who_takes_over_a_cut_request_finds_what_it_did(site: Site) -> Non
     assert len((await site.local.get(URL)).json()["items"]) == 1
 
 
+@pytest.mark.parametrize("owner", ["local", "eve"])
+async def test_who_takes_over_a_cut_request_does_not_take_what_others_made(site: Site, owner: str) -> None:
+    body = b'{"id":"a","target":"greet","every":"1h","pool":"wide"}'
+    await _cut(site, URL, URL, body)
+    maker = site.local if owner == "local" else await site.caller(owner)
+    await site.schedule(maker, id="a", cron=None, every="2h" if owner == "local" else "1h")
+
+    answer = await site.local.post(URL, content=body, headers={**KEY, "Content-Type": "application/json"})
+
+    is_problem(answer, 409, "schedule_exists")
+
+
 async def test_a_cut_cancellation_is_found_done(site: Site) -> None:
     await site.schedule(id="a")
     run = (await site.local.post(f"{URL}/a/trigger")).json()

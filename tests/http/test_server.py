@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+from contextlib import suppress
 
 import httpx2
 import pytest
@@ -41,6 +42,25 @@ async def test_only_on_a_loopback_address_nobody_needs_a_token(quick_site: Site,
         assert (await client.get("/healthz")).status_code == 200
     stop.set()
     await serving
+
+
+async def test_a_request_that_hangs_does_not_hold_the_stop_up(quick_site: Site) -> None:
+    entered = asyncio.Event()
+
+    async def hang() -> bytes:
+        entered.set()
+        await asyncio.Event().wait()
+        return b""
+
+    quick_site.api.state.metrics = hang
+    async with quick_site.served() as served, httpx2.AsyncClient(base_url=served.url, timeout=60) as client:
+        hanging = asyncio.create_task(client.get("/metrics"))
+        await entered.wait()
+        served.stop.set()
+        await served.serving
+        hanging.cancel()
+        with suppress(asyncio.CancelledError, httpx2.TransportError):
+            await hanging
 
 
 async def test_signals_stay_the_callers(quick_site: Site) -> None:

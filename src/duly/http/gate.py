@@ -50,7 +50,7 @@ class Gate:
         self._access.require_local_origin(scope["method"], headers)
         scope["state"]["caller"] = await self._access.caller(self._queue, scope["path"], headers)
         length = headers.get("content-length", "0")
-        if not length.isdigit() or len(length) > 18 or int(length) > LARGEST_BODY:
+        if not (length.isascii() and length.isdigit() and len(length) <= 18) or int(length) > LARGEST_BODY:
             raise Refusal(413, _TOO_LARGE, headers={"Connection": "close"})
         if headers.get("content-encoding", "identity") != "identity":
             raise Refusal(415, "compressed bodies are not read")

@@ -37,6 +37,7 @@ CODES = {
 }
 RETRY_SOON_S = 1
 _MOST_PLACES = 20
+_LONGEST_POINTER = 200
 Errors = tuple[tuple[str, str], ...]
 
 
@@ -109,7 +110,7 @@ def _of_validation(found: Sequence[Any], request_id: str) -> Response:
 
 
 def _pointer(place: Sequence[str | int]) -> str:
-    return pointer_to(*(place[1:] if place[0] == "body" else place))
+    return pointer_to(*(place[1:] if place[0] == "body" else place))[:_LONGEST_POINTER]
 
 
 def _said(error: Mapping[str, Any]) -> str:

@@ -1,14 +1,14 @@
 """Routes of schedules: define, look, change, delete."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import ScheduleId
-from duly.domain.schedules import Schedule, ScheduleChanged, ScheduleExists
+from duly.domain.schedules import Schedule, ScheduleChanged, ScheduleExists, UnknownSchedule
 from duly.http.answers import json_answer, schedule_answer
 from duly.http.cursors import cut, number_from, position_from
 from duly.http.door import Door, Visit, Visiting
@@ -29,20 +29,31 @@ async def create_schedule(visit: Visiting, body: wire.NewSchedule) -> Response:
     """Its slots begin strictly after now. An id that was deleted goes on where it ended."""
     drawn = None if visit.draw is None else f"sch_{visit.draw}"
     schedule_id = drawn if body.id is None else _addressable(body.id)
+    asked: dict[str, Any] = {
+        "cadence": plans.cadence_of(body),
+        "target": plans.target_of(body),
+        "policies": plans.policies_of(body, visit.queue.schedules.defaults),
+    }
     try:
         schedule = await visit.queue.schedules.create(
-            owner=visit.caller.owner,
-            cadence=plans.cadence_of(body),
-            target=plans.target_of(body),
-            policies=plans.policies_of(body, visit.queue.schedules.defaults),
-            schedule_id=schedule_id,
-            enabled=body.enabled,
+            owner=visit.caller.owner, schedule_id=schedule_id, enabled=body.enabled, **asked
         )
-    except ScheduleExists:
-        if not visit.is_repeated or schedule_id is None:
-            raise
-        schedule = await visit.queue.schedules.get(schedule_id, owner=visit.caller.owner)
+    except ScheduleExists as taken:
+        schedule = await _made_before(visit, taken, asked)
     return schedule_answer(await _shape(visit, schedule), 201)
+
+
+async def _made_before(visit: Visit, taken: ScheduleExists, asked: Mapping[str, Any]) -> Schedule:
+    """What an earlier execution of this request made, which could not say so; else its id is simply taken."""
+    if not visit.is_repeated:
+        raise taken
+    try:
+        found = await visit.queue.schedules.get(taken.schedule_id, owner=visit.caller.owner)
+    except UnknownSchedule:
+        raise taken from None
+    if any(getattr(found, name) != value for name, value in asked.items()):
+        raise taken
+    return found
 
 
 @router.get("", response_model=Page[wire.Schedule], summary="List schedules, each with its last run")
