@@ -1,6 +1,7 @@
 """Commits many callers' works at once, so that they share the one thing that is dear: the fsync."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 import apsw
@@ -10,9 +11,10 @@ from duly.domain.instants import Micros
 from duly.ports.clock import Clock
 from duly.storage.errors import ConstraintViolated
 from duly.storage.executor import Executor, Row
+from duly.storage.sqlite.arrivals import Arrivals
 from duly.storage.sqlite.connection import MEMORY, file_at
 from duly.storage.sqlite.executor import SqliteExecutor
-from duly.storage.sqlite.faults import StillBusy, again, translated
+from duly.storage.sqlite.faults import Poisoned, StillBusy, again, translated
 from duly.storage.sqlite.log import Log
 from duly.storage.sqlite.pending import Pending
 from duly.storage.sqlite.steps import run_to_end
@@ -44,10 +46,12 @@ class Committer(Generic[Tx]):
         statements: Mapping[str, Statement],
         begin: Callable[[Executor], Tx],
         clock: Clock,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self.connection = connection
         self.path = path
         self.log = Log(connection, path)
+        self._arrivals = arrivals
         self._statements = statements
         self._begin = begin
         self._clock = clock
@@ -81,7 +85,39 @@ class Committer(Generic[Tx]):
             self.connection.execute(sql, row)
         except apsw.Error as error:
             raise translated(error, self.path) from error
-        return self.connection.changes() > 0
+        if not self.connection.changes():
+            return False
+        if self._arrivals is not None:
+            self._arrivals.note()
+        return True
+
+    @property
+    def upkeep_due(self) -> bool:
+        return self.log.upkeep_due or (self._arrivals is not None and self._arrivals.are_many)
+
+    def keep_up(self) -> None:
+        """Raises Poisoned, and nothing else: any other trouble can wait."""
+        if self._arrivals is not None and self._arrivals.are_many:
+            self._arrivals.count_anew()  # should it fail now, every transaction tries again, and so do the next puts
+            with suppress(StillBusy):
+                self._absorb_in_passing()
+        self.log.keep_up()
+
+    def absorb(self) -> None:
+        """Makes jobs of what has arrived, in a transaction of its own."""
+        try:
+            self._begin_to_write()
+            self._execute("COMMIT")
+        finally:
+            self._roll_back()
+
+    def _absorb_in_passing(self) -> None:
+        try:
+            self.absorb()
+        except Poisoned:
+            raise
+        except Unavailable:
+            return
 
     def data_version(self) -> int:
         """Changes when another connection commits, never by commits of this one."""
@@ -98,7 +134,7 @@ class Committer(Generic[Tx]):
         self._look_at = now + FILE_LOOK_MICROS
 
     def _commit_alone(self, pending: Pending[Tx], topics: set[str]) -> int:
-        self._execute("BEGIN IMMEDIATE")
+        self._begin_to_write()
         heard = self._run(pending)
         if pending.error is None:
             try:
@@ -110,7 +146,7 @@ class Committer(Generic[Tx]):
         return 1
 
     def _commit_together(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
-        self._execute("BEGIN IMMEDIATE")
+        self._begin_to_write()
         stop_at = self._clock.lease_now() + BATCH_MICROS
         heard: set[str] = set()
         for ran, pending in enumerate(batch):
@@ -159,6 +195,14 @@ class Committer(Generic[Tx]):
         if isinstance(executor.failure, Unavailable | StillBusy):
             raise executor.failure
         return executor.topics
+
+    def _begin_to_write(self) -> None:
+        self._execute("BEGIN IMMEDIATE")
+        if self._arrivals is not None:
+            try:
+                self._arrivals.absorb(self.connection)
+            except apsw.Error as error:
+                raise translated(error, self.path) from error
 
     def _execute(self, sql: str) -> None:
         try:

@@ -84,7 +84,7 @@ class Writer(Generic[Tx]):
 
     def change_at_once(self, statement: Statement, row: Row, topic: str) -> bool | None:
         """Commits one row past the queue of works if it is empty; None if that would hold anybody up."""
-        if self._inline or self._poison is not None or self._typical_micros > INLINE_MICROS or not is_alone():
+        if self._poison is not None or self._typical_micros > INLINE_MICROS or not is_alone():
             return None
         if not self.mutex.acquire(blocking=False):
             return None
@@ -106,8 +106,8 @@ class Writer(Generic[Tx]):
             self.mutex.release()
         if changed:
             self._announce(frozenset((topic,)))
-        if self._committer.log.upkeep_due:
-            self._ring()
+        if self._committer.upkeep_due:
+            self._see_to_upkeep()
         return changed
 
     def _commit_at_once(self, pending: Pending[Tx]) -> bool:
@@ -127,8 +127,8 @@ class Writer(Generic[Tx]):
         finally:
             self.mutex.release()
         self._tell(topics)
-        if self._committer.log.upkeep_due:
-            self._ring()
+        if self._committer.upkeep_due:
+            self._see_to_upkeep()
         return is_done
 
     async def _commit_in_turn(self, pending: Pending[Tx]) -> None:
@@ -183,8 +183,8 @@ class Writer(Generic[Tx]):
         finally:
             self.mutex.release()
         self._tell(topics)
-        if self._committer.log.upkeep_due:
-            self._ring()
+        if self._committer.upkeep_due:
+            self._see_to_upkeep()
         return pending.answered
 
     def _serve_until_answered(self, pending: Pending[Tx], topics: set[str]) -> None:
@@ -200,6 +200,12 @@ class Writer(Generic[Tx]):
         if future is not None:
             self._ring()
             await future
+
+    def _see_to_upkeep(self) -> None:
+        if self._inline:
+            self._serve_until_empty()
+        else:
+            self._ring()
 
     def _ring(self) -> None:
         with self._starting:
@@ -217,7 +223,7 @@ class Writer(Generic[Tx]):
                 self._bell.put(None)
 
     def _serve_until_empty(self) -> None:
-        while self._waiting or self._committer.log.upkeep_due:
+        while self._waiting or self._committer.upkeep_due:
             topics: set[str] = set()
             # Let go after every batch: another process may be waiting.
             with self.mutex:
@@ -234,8 +240,8 @@ class Writer(Generic[Tx]):
             return
         try:
             self._serve(topics)
-            if self._committer.log.upkeep_due:
-                self._keep_log_up()
+            if self._committer.upkeep_due:
+                self._keep_up()
         finally:
             self._lock.release()
 
@@ -299,9 +305,9 @@ class Writer(Generic[Tx]):
         with contextlib.suppress(queue.Empty):
             self._bell.get(timeout=_BUSY_PAUSE_SECONDS)
 
-    def _keep_log_up(self) -> None:
+    def _keep_up(self) -> None:
         try:
-            self._committer.log.keep_up()
+            self._committer.keep_up()
         except Poisoned as poison:
             self._poison = poison
 
