@@ -1,7 +1,6 @@
 """Commits many callers' works at once, so that they share the one thing that is dear: the fsync."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Generic, TypeVar
 
 import apsw
@@ -14,7 +13,7 @@ from duly.storage.executor import Executor, Row
 from duly.storage.sqlite.arrivals import Arrivals
 from duly.storage.sqlite.connection import MEMORY, file_at
 from duly.storage.sqlite.executor import SqliteExecutor
-from duly.storage.sqlite.faults import Poisoned, StillBusy, again, translated
+from duly.storage.sqlite.faults import StillBusy, again, translated
 from duly.storage.sqlite.log import Log
 from duly.storage.sqlite.pending import Pending
 from duly.storage.sqlite.steps import run_to_end
@@ -81,27 +80,26 @@ class Committer(Generic[Tx]):
     def change(self, sql: str, row: Row, now: Micros) -> bool:
         """One statement, which commits by itself; whether it changed a row."""
         self._require_same_file(now)
-        try:
-            self.connection.execute(sql, row)
-        except apsw.Error as error:
-            raise translated(error, self.path) from error
+        if self._arrivals is None:
+            self._execute(sql, row)
+            return self.connection.changes() > 0
+        if self._arrivals.are_many:
+            return self._change_after_absorbing(sql, row)
+        self._execute(sql, row)
         if not self.connection.changes():
             return False
-        if self._arrivals is not None:
-            self._arrivals.note()
+        self._arrivals.note()
         return True
 
-    @property
-    def upkeep_due(self) -> bool:
-        return self.log.upkeep_due or (self._arrivals is not None and self._arrivals.are_many)
-
-    def keep_up(self) -> None:
-        """Raises Poisoned, and nothing else: any other trouble can wait."""
-        if self._arrivals is not None and self._arrivals.are_many:
-            self._arrivals.count_anew()  # should it fail now, every transaction tries again, and so do the next puts
-            with suppress(StillBusy):
-                self._absorb_in_passing()
-        self.log.keep_up()
+    def _change_after_absorbing(self, sql: str, row: Row) -> bool:
+        try:
+            self._begin_to_write()
+            self._execute(sql, row)
+            is_changed = self.connection.changes() > 0
+            self._execute("COMMIT")
+        finally:
+            self._roll_back()
+        return is_changed
 
     def absorb(self) -> None:
         """Makes jobs of what has arrived, in a transaction of its own."""
@@ -110,14 +108,6 @@ class Committer(Generic[Tx]):
             self._execute("COMMIT")
         finally:
             self._roll_back()
-
-    def _absorb_in_passing(self) -> None:
-        try:
-            self.absorb()
-        except Poisoned:
-            raise
-        except Unavailable:
-            return
 
     def data_version(self) -> int:
         """Changes when another connection commits, never by commits of this one."""
@@ -204,9 +194,9 @@ class Committer(Generic[Tx]):
             except apsw.Error as error:
                 raise translated(error, self.path) from error
 
-    def _execute(self, sql: str) -> None:
+    def _execute(self, sql: str, row: Row | None = None) -> None:
         try:
-            self.connection.execute(sql)
+            self.connection.execute(sql, row)
         except apsw.Error as error:
             raise translated(error, self.path) from error
 

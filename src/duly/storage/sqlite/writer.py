@@ -106,8 +106,8 @@ class Writer(Generic[Tx]):
             self.mutex.release()
         if changed:
             self._announce(frozenset((topic,)))
-        if self._committer.upkeep_due:
-            self._see_to_upkeep()
+        if self._committer.log.upkeep_due:
+            self._ring()
         return changed
 
     def _commit_at_once(self, pending: Pending[Tx]) -> bool:
@@ -127,8 +127,8 @@ class Writer(Generic[Tx]):
         finally:
             self.mutex.release()
         self._tell(topics)
-        if self._committer.upkeep_due:
-            self._see_to_upkeep()
+        if self._committer.log.upkeep_due:
+            self._ring()
         return is_done
 
     async def _commit_in_turn(self, pending: Pending[Tx]) -> None:
@@ -183,8 +183,8 @@ class Writer(Generic[Tx]):
         finally:
             self.mutex.release()
         self._tell(topics)
-        if self._committer.upkeep_due:
-            self._see_to_upkeep()
+        if self._committer.log.upkeep_due:
+            self._ring()
         return pending.answered
 
     def _serve_until_answered(self, pending: Pending[Tx], topics: set[str]) -> None:
@@ -201,13 +201,10 @@ class Writer(Generic[Tx]):
             self._ring()
             await future
 
-    def _see_to_upkeep(self) -> None:
+    def _ring(self) -> None:
         if self._inline:
             self._serve_until_empty()
-        else:
-            self._ring()
-
-    def _ring(self) -> None:
+            return
         with self._starting:
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(target=self._run, name="duly-writer", daemon=True)
@@ -223,7 +220,7 @@ class Writer(Generic[Tx]):
                 self._bell.put(None)
 
     def _serve_until_empty(self) -> None:
-        while self._waiting or self._committer.upkeep_due:
+        while self._waiting or self._committer.log.upkeep_due:
             topics: set[str] = set()
             # Let go after every batch: another process may be waiting.
             with self.mutex:
@@ -240,8 +237,8 @@ class Writer(Generic[Tx]):
             return
         try:
             self._serve(topics)
-            if self._committer.upkeep_due:
-                self._keep_up()
+            if self._committer.log.upkeep_due:
+                self._keep_log_up()
         finally:
             self._lock.release()
 
@@ -305,9 +302,9 @@ class Writer(Generic[Tx]):
         with contextlib.suppress(queue.Empty):
             self._bell.get(timeout=_BUSY_PAUSE_SECONDS)
 
-    def _keep_up(self) -> None:
+    def _keep_log_up(self) -> None:
         try:
-            self._committer.keep_up()
+            self._committer.log.keep_up()
         except Poisoned as poison:
             self._poison = poison
 

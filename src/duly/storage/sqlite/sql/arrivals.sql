@@ -35,14 +35,16 @@ ON CONFLICT (id) DO NOTHING
 DELETE FROM arrivals
 
 -- name: jobs_and_arrivals
--- For connections that cannot absorb: under the name `jobs` they see both.
+-- For connections that cannot absorb: under the name `jobs` they see both. The casts give both halves the same types,
+-- without which SQLite would read all jobs before it looks for any.
 CREATE TEMP VIEW jobs AS
 SELECT id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state, parked_on,
        attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, session, token, started_at,
        cancel_reason, ledger_run
 FROM main.jobs
 UNION ALL
-SELECT id, kind, payload, NULL, NULL, pool, NULL, priority, rank, position, run_at, created_at, state, NULL,
-       1, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, NULL, id, NULL, NULL, NULL,
-       NULL, NULL
+SELECT id, kind, payload, CAST(NULL AS TEXT), CAST(NULL AS TEXT), pool, CAST(NULL AS TEXT), priority, rank, position,
+       run_at, created_at, state, CAST(NULL AS TEXT), CAST(1 AS INTEGER), max_attempts, backoff_ms, backoff_cap_ms,
+       timeout_ms, CAST(NULL AS TEXT), id, CAST(NULL AS TEXT), CAST(NULL AS INTEGER), CAST(NULL AS INTEGER),
+       CAST(NULL AS TEXT), CAST(NULL AS TEXT)
 FROM main.arrivals
