@@ -17,6 +17,11 @@ HOME_OF = {
     "apsw": "duly.storage.sqlite",
     "asyncpg": "duly.storage.postgres",
     "cronsim": "duly.domain.cadence",
+    "prometheus_client": "duly.system.telemetry",
+    "structlog": "duly.system.telemetry",
+    "fastapi": "duly.http",
+    "starlette": "duly.http",
+    "uvicorn": "duly.http",
 }
 
 
