@@ -7,7 +7,7 @@ import apsw
 from duly.storage.statements import Statement
 
 # Who does nothing but put absorbs once in so many puts, which takes about a millisecond: neither its event loop nor
-# whoever reads or writes next ever finds more to do.
+# whoever reads or writes next finds much more to do than that.
 ABSORB_AT = 250
 
 
