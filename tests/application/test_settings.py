@@ -112,3 +112,16 @@ def test_every_setting_has_its_line_in_the_docs() -> None:
 
     for field in fields(Settings):
         assert f"| `DULY_{field.name.upper()}` | `{field.name}` |" in docs
+
+
+def test_how_to_log_is_told_by_name() -> None:
+    settings = settings_from({"DULY_LOG_LEVEL": "DEBUG", "DULY_LOG_FORMAT": "json"})
+
+    assert (settings.log_level, settings.logs_json) == ("debug", True)
+    assert (settings_from({}).log_level, settings_from({}).logs_json) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["DULY_LOG_LEVEL", "DULY_LOG_FORMAT"])
+def test_a_way_to_log_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        settings_from({name: "loud"})

@@ -10,8 +10,11 @@ from typing import Literal
 import pytest
 
 from duly import every
-from duly.domain.ids import PoolName
+from duly.domain.declarations import Declared
+from duly.domain.ids import Owner, PoolName
 from duly.domain.jobs import COMPLETED, PutOutcome
+from duly.domain.requests import Claimed, Request
+from duly.domain.runs import RunStatus
 from duly.domain.schedules import Target
 from duly.domain.sessions import Report, Wanted
 from tests.contracts.keeping import Keeping
@@ -237,3 +240,40 @@ async def test_runs_that_were_asked_for_and_not_answered_are_there_once(
 
         assert [row.id for row in await keeping.runs()] == [run.id]
         assert await world.rows("SELECT id FROM jobs") == [(run.job_id,)]
+
+
+async def test_a_claimed_request_whose_answer_was_lost_is_ours(empty_postgres: SharedPostgres) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        request = Request(owner=Owner("ann"), route="POST /runs", key="k", hash="h")
+        first = await world.queue.requests.claim(request)
+        assert isinstance(first, Claimed)
+        await world.queue.requests.abandon(request, first)
+
+        proxy.cut_once("after", COMMIT)
+        second = await world.queue.requests.claim(request)
+
+        assert isinstance(second, Claimed)
+        assert second.draw == first.draw
+        assert await world.rows("SELECT token FROM idempotency_keys") == [(second.token,)]
+
+
+async def test_a_cancelled_run_whose_answer_was_lost_is_cancelled_not_refused(empty_postgres: SharedPostgres) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        await Keeping(world).schedule()
+        run = await world.queue.schedules.run_now("s", owner="ann")
+
+        proxy.cut_once("after", COMMIT)
+        ended = await world.queue.runs.cancel(run.id, owner="ann", reason="not today")
+
+        assert (ended.status, ended.detail) == (RunStatus.CANCELLED, "not today")
+
+
+async def test_a_declared_schedule_whose_answer_was_lost_is_made_once(empty_postgres: SharedPostgres) -> None:
+    async with _behind_a_proxy(empty_postgres) as (world, proxy):
+        declared = Declared(id="s", cadence=every("1m"), target=Target(kind="s", pool=WIDE))
+
+        proxy.cut_once("after", COMMIT)
+        await world.queue.declarations.reconcile("letters", [declared], owner="ann")
+
+        assert await world.rows("SELECT revision, state FROM schedules") == [(1, "active")]
+        assert await world.rows("SELECT schedule_id FROM declared_schedules") == [("s",)]

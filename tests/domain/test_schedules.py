@@ -16,6 +16,7 @@ from duly.domain.schedules import (
     ScheduleState,
     Target,
     new_schedule,
+    schedule_of_key,
     slot_key,
 )
 
@@ -206,3 +207,20 @@ def test_targets_are_alike_if_what_they_ask_for_is() -> None:
     assert Target(kind="work", params={"a": [1]}) == Target(kind="work", params={"a": [1]})
     assert Target(kind="work", params={}) == Target(kind="work")
     assert Target(kind="work", params={"a": 1}) != Target(kind="work", params={"a": 2})
+
+
+@pytest.mark.parametrize(
+    ("key", "lane", "schedule_id"),
+    [
+        ("news:2026-11-16T09:00:00Z", "schedule:news", "news"),
+        ("news:2026-11-16T09:00:00Z", None, "news"),
+        ("a:b:2026-11-16T09:00:00Z", None, "a:b"),
+        ("manual:key_1:a:b:2026-11-16T09:00:00Z", None, "a:b"),
+        ("backfill:mine:news:2026-11-16T09:00:00Z", None, "news"),
+        ("manual:my:key:news:2026-11-16T09:00:00Z", "schedule:news", "news"),
+        ("manual:2026-11-16T09:00:00Z", None, "manual"),
+        ("manual:x:2026-11-16T09:00:00Z", None, "manual:x"),
+    ],
+)
+def test_a_slots_key_and_lane_name_its_schedule(key: str, lane: str | None, schedule_id: str) -> None:
+    assert schedule_of_key(key, lane) == schedule_id

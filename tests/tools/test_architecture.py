@@ -18,6 +18,11 @@ HOME_OF = {
     "asyncpg": "duly.storage.postgres",
     "cronsim": "duly.domain.cadence",
     "genai_prices": "duly.system.prices",
+    "prometheus_client": "duly.system.telemetry",
+    "structlog": "duly.system.telemetry",
+    "fastapi": "duly.http",
+    "starlette": "duly.http",
+    "uvicorn": "duly.http",
 }
 
 

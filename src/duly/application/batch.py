@@ -19,7 +19,7 @@ from duly.domain.openings import MOST_AT_ONCE, InFlight, Missed, Opening, plan
 from duly.domain.policies import Overlap
 from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
 from duly.domain.runs import Arrears, Gap, GapReason, Reason, Run, RunKind, RunStatus
-from duly.domain.schedules import Schedule, Standing, later_run, slot_key
+from duly.domain.schedules import LANE_PREFIX, Schedule, Standing, later_run, slot_key
 from duly.ports.clock import Clock
 from duly.ports.dice import Dice
 from duly.ports.storage import Transaction
@@ -187,7 +187,7 @@ class Batch:
         new = SlotJob(
             kind=target.kind,
             key=JobKey(f"{own_key}:{key}" if own_key else key),
-            lane=None if schedule.policies.overlap is Overlap.ALLOW else Lane(f"schedule:{schedule.id}"),
+            lane=None if schedule.policies.overlap is Overlap.ALLOW else Lane(LANE_PREFIX + schedule.id),
             pool=target.pool,
             priority=target.priority,
             run_at=run.fire_at if run.fire_at > self.now else None,

@@ -74,14 +74,19 @@ class _Program:
         return await self.schedules.storage.read(lambda tx: self._judge(tx, each, drawn, lock=False))
 
     async def made_so(self, each: Declared) -> _Verdict:
+        """Whoever took the id meanwhile may be another process of this program, so it is looked at once more."""
+        return await self._made_so(each) or await self._made_so(each) or _Verdict(_Fate.CONFLICT, why=_TAKEN)
+
+    async def _made_so(self, each: Declared) -> _Verdict | None:
+        """None if somebody took the id meanwhile."""
         drawn = self.schedules.draw()
 
-        async def work(tx: Transaction) -> tuple[_Verdict, Changed | None]:
+        async def work(tx: Transaction) -> tuple[_Verdict | None, Changed | None]:
             verdict = await self._judge(tx, each, drawn, lock=True)
             if verdict.fate in (_Fate.CONFLICT, _Fate.UNCHANGED):
                 return verdict, None
             changed = await self._make_so(tx, each, verdict, drawn)
-            return (_Verdict(_Fate.CONFLICT, why=_TAKEN) if changed is None else verdict), changed
+            return (None if changed is None else verdict), changed
 
         verdict, changed = await self.schedules.storage.transact(work)
         if changed is not None:

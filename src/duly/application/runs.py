@@ -36,7 +36,7 @@ class Runs:
         before: str | None = None,
         most: int = 100,
     ) -> Sequence[Run]:
-        """The last opened first; `before` is the id of the last one seen."""
+        """The last opened first, of one schedule the latest slot first; `before` is the id of the last one seen."""
         whole_number_of(most, field="most", least=1, most=MOST_LISTED)
         asked = RunsAsked(
             owner=None if owner is None else Owner(text_of(owner, field="owner")),

@@ -282,6 +282,29 @@ class JobAlreadyFinished(Conflict):
         self.job_id = job_id
 
 
+class JobFailed(Conflict):
+    """There is no result: the last attempt failed, or the job was cancelled."""
+
+    code = "job_failed"
+
+    def __init__(self, job: FinishedJob) -> None:
+        attempts = "1 attempt" if job.attempt == 1 else f"{job.attempt} attempts"
+        super().__init__(
+            f"job {job.id} ({job.kind}) is {job.status} after {attempts}: {job.error or 'no reason given'}"
+        )
+        self.job = job
+
+
+class JobNotEnded(Conflict, TimeoutError):
+    """Whoever waited for its result has waited long enough; the job goes on."""
+
+    code = "job_not_ended"
+
+    def __init__(self, job_id: JobId) -> None:
+        super().__init__(f"job {job_id} has not ended yet; ask for its result again")
+        self.job_id = job_id
+
+
 class JobLocked(Conflict):
     """A job that a worker has in hand keeps its params and its place."""
 

@@ -21,6 +21,7 @@ from duly.domain.texts import name_of, text_of, whole_number_of
 
 # So that an id leaves room for what keys and lanes put before and behind it.
 LONGEST_ID = 160
+LANE_PREFIX = "schedule:"
 
 
 class ScheduleState(StrEnum):
@@ -213,6 +214,17 @@ def slot_of_key(key: str) -> datetime | None:
         return datetime.strptime(key[-20:], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         return None
+
+
+def schedule_of_key(key: str, lane: str | None) -> ScheduleId:
+    """The schedule that a slot's key names. Runs that share a lane are told by that, which says nothing else.
+
+    Runs by hand and of backfills have their kind and a key of their own before it.
+    """
+    if lane is not None and lane.startswith(LANE_PREFIX):
+        return ScheduleId(lane.removeprefix(LANE_PREFIX))
+    kind, _, rest = key[:-21].partition(":")
+    return ScheduleId(rest.partition(":")[2] if kind in ("manual", "backfill") and ":" in rest else key[:-21])
 
 
 class UnknownSchedule(NotFound):

@@ -21,6 +21,7 @@ class ScheduleControl(Protocol):
         target: Target,
         policies: Policies | None = None,
         schedule_id: str | None = None,
+        enabled: bool = True,
     ) -> Schedule: ...
 
     async def update(
@@ -33,6 +34,7 @@ class ScheduleControl(Protocol):
         policies: Policies | None = None,
         expected_revision: int | None = None,
         withdraw: bool = False,
+        enabled: bool | None = None,
     ) -> Schedule: ...
 
     async def pause(

@@ -88,7 +88,7 @@ class _Command:
             "DULY_JOB_ID": context.job_id,
             "DULY_ATTEMPT": str(context.attempt),
             "DULY_IDEMPOTENCY_KEY": context.idempotency_key,
-            "DULY_SLOT": "" if slot is None else f"{slot:%Y-%m-%dT%H:%M:%SZ}",
+            "DULY_SLOT": "" if slot is None else str(slot),
         }
 
 

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol
 
 from duly.domain.ids import JobId
 from duly.domain.logs import LogLevel, line_text
 from duly.domain.payloads import value_of
-from duly.domain.schedules import slot_of_key
+from duly.domain.schedules import schedule_of_key, slot_of_key
 from duly.domain.sessions import ClaimedJob
+from duly.domain.slots import Slot
 from duly.worker.job_log import blocks_of
 
 
@@ -53,11 +53,12 @@ class JobContext:
         return params
 
     @property
-    def slot(self) -> datetime | None:
-        """The planned instant this run is for, in UTC; None for a job that no schedule put."""
-        if self.job.ledger_run is None or self.job.key is None:
+    def slot(self) -> Slot | None:
+        """The slot this run is for; None for a job that no schedule put."""
+        key = self.job.key
+        if self.job.ledger_run is None or key is None or (at := slot_of_key(key)) is None:
             return None
-        return slot_of_key(self.job.key)
+        return Slot(at=at, schedule_id=schedule_of_key(key, self.job.lane), key=key)
 
     @property
     def idempotency_key(self) -> str:

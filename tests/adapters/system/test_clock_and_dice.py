@@ -26,6 +26,16 @@ def test_fractions_lie_between_zero_and_one() -> None:
     assert all(0 <= SystemDice().fraction() < 1 for _ in range(1_000))
 
 
+def test_secrets_are_long_differ_and_are_safe_in_a_url() -> None:
+    secrets = [SystemDice().secret() for _ in range(1_000)]
+
+    assert len(set(secrets)) == 1_000
+    assert all(len(secret) == 43 and secret.isascii() for secret in secrets)
+    assert not {
+        character for secret in secrets for character in secret if not (character.isalnum() or character in "-_")
+    }
+
+
 def test_the_lease_clock_moves_forward_and_wall_time_is_the_machines() -> None:
     clock = SystemClock()
     readings = [clock.lease_now() for _ in range(1_000)]

@@ -4,14 +4,16 @@ import asyncio
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 
+import duly
 from duly.domain.ids import ScheduleId
 from duly.domain.logs import LogLevel
 from duly.domain.schedules import slot_key
 from duly.domain.sessions import ClaimedJob
+from duly.domain.slots import Slot
 from duly.worker.calls import Call
 from duly.worker.context import JobContext, Stopped
 from duly.worker.coroutines import in_loop
@@ -49,7 +51,9 @@ def test_a_context_tells_which_run_it_is() -> None:
 def test_a_run_of_a_schedule_knows_its_slot(key: str) -> None:
     assert slot_key(ScheduleId("news"), int(NINE.timestamp())) == "news:2026-11-16T09:00:00Z"
 
-    assert context_of(claimed(key=key, ledger_run="run")).slot == NINE
+    assert context_of(claimed(key=key, ledger_run="run")).slot == Slot(
+        at=NINE, schedule_id=ScheduleId("a:b" if "a:b" in key else "news"), key=key
+    )
 
 
 @pytest.mark.parametrize(("key", "ledger_run"), [("news:2026-11-16T09:00:00Z", None), ("short", "run"), (None, "run")])
@@ -122,6 +126,60 @@ def test_a_parameter_of_that_name_and_another_type_is_a_param() -> None:
 
     assert not Call(function).takes_context
     assert Call(function)(context_of(job)) == ({"a": 1}, NINE)
+
+
+def _as_slot(when: Slot) -> object:
+    return when.at, when.schedule_id, str(when)
+
+
+def _as_written_slot(when: "duly.Slot | None") -> object:
+    return when and (when.at, when.schedule_id, str(when))
+
+
+def _as_optional_slot(when: Optional[Slot]) -> object:  # noqa: UP045 - as older programs write it
+    return when and (when.at, when.schedule_id, str(when))
+
+
+def _as_named(slot):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    return slot and (slot.at, slot.schedule_id, str(slot))
+
+
+def _as_instant(slot: datetime | None) -> object:
+    return slot and (slot, "news", f"{slot:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def _as_written_instant(slot: "datetime | None" = None) -> object:
+    return slot and (slot, "news", f"{slot:%Y-%m-%dT%H:%M:%SZ}")
+
+
+_SLOT_TAKERS = [_as_slot, _as_written_slot, _as_optional_slot, _as_named, _as_instant, _as_written_instant]
+
+
+@pytest.mark.parametrize("function", _SLOT_TAKERS)
+def test_a_function_is_given_its_slot_in_the_shape_it_asks_for(function: Callable[..., object]) -> None:
+    job = claimed(key="news:2026-11-16T09:00:00Z", ledger_run="run")
+
+    assert Call(function)(context_of(job)) == (NINE, "news", "2026-11-16T09:00:00Z")
+    assert Call(function).misfit({}, has_slot=True) is None
+
+
+@pytest.mark.parametrize("function", _SLOT_TAKERS[1:])
+def test_a_function_that_can_do_without_a_slot_is_given_none(function: Callable[..., object]) -> None:
+    assert Call(function)(context_of(claimed())) is None
+    assert Call(function).misfit({}, has_slot=False) is None
+
+
+def test_a_function_that_needs_a_slot_is_not_entered_without_one() -> None:
+    with pytest.raises(DoNotRetry, match="'when' needs a slot"):
+        Call(_as_slot)(context_of(claimed()))
+    assert "'when' needs a slot" in (Call(_as_slot).misfit({}, has_slot=False) or "")
+
+
+def test_a_param_may_be_called_slot_where_nothing_else_is_said() -> None:
+    job = claimed(key="news:2026-11-16T09:00:00Z", ledger_run="run", slot=7)
+
+    assert Call(lambda slot: slot)(context_of(job)) == 7
+    assert Call(_as_instant)(context_of(job)) == (NINE, "news", "2026-11-16T09:00:00Z")
 
 
 @pytest.mark.parametrize("params", [{}, {"to": "you", "from_": "me"}])

@@ -46,9 +46,8 @@ CREATE TABLE declared_schedules (
 
 CREATE INDEX declared_schedules_of_program ON declared_schedules (owner_user_id, program, schedule_id);
 
--- Ids are drawn in order of time, so these answer the newest first.
+-- Ids are drawn in order of time, so this answers the newest first.
 CREATE INDEX schedule_runs_of_owner ON schedule_runs (owner_user_id, id);
-CREATE INDEX schedule_runs_of_schedule ON schedule_runs (schedule_id, id);
 
 -- Few are not active, and those that are move with every slot: they are counted as the rest.
 CREATE INDEX schedules_aside ON schedules (state) WHERE state <> 'active';
