@@ -1,6 +1,6 @@
 """How much of a POST is the use case: POST /schedules on SQLite against the same API over one that does nothing.
 
-    python -m bench.http [--seconds 5] [--connections 32]
+    python -m bench.http [--seconds 2] [--connections 32]
 
 The rate with the real use case over the rate without is the ratio; the client is a process of its own.
 """
@@ -8,6 +8,7 @@ The rate with the real use case over the rate without is the ratio; the client i
 import argparse
 import asyncio
 import multiprocessing
+import os
 import statistics
 import tempfile
 import time
@@ -83,40 +84,69 @@ async def _client(port: int, until: float) -> int:
     return answered
 
 
-async def _load(port: int, connections: int, seconds: float) -> float:
+async def _load(port: int, connections: int, seconds: float) -> tuple[int, float]:
     began = time.perf_counter()
     answered = await asyncio.gather(*(_client(port, began + seconds) for _ in range(connections)))
-    return sum(answered) / (time.perf_counter() - began)
+    return sum(answered), time.perf_counter() - began
 
 
-def rate(does_nothing: bool, connections: int, seconds: float) -> float:
-    context = multiprocessing.get_context("spawn")
-    address, stopping = context.Queue(), context.Event()
-    with tempfile.TemporaryDirectory() as folder:
-        server = context.Process(target=served, args=(str(Path(folder) / "duly.db"), does_nothing, address, stopping))
-        server.start()
-        port = int(address.get(timeout=30).rpartition(":")[2])
-        try:
-            uvloop.run(_load(port, connections, 1.0))
-            return float(uvloop.run(_load(port, connections, seconds)))
-        finally:
-            stopping.set()
-            server.join()
+class Server:
+    """One of the two, in a process of its own."""
+
+    def __init__(self, folder: str, *, does_nothing: bool) -> None:
+        context = multiprocessing.get_context("spawn")
+        address, self._stopping = context.Queue(), context.Event()
+        place = str(Path(folder) / f"{does_nothing}.db")
+        self._process = context.Process(target=served, args=(place, does_nothing, address, self._stopping))
+        self._process.start()
+        self._port = int(address.get(timeout=60).rpartition(":")[2])
+
+    def rate(self, connections: int, seconds: float) -> tuple[float, float]:
+        """Answers a second, and CPU time of the server for each, which a busy machine does not change as much."""
+        before = self._cpu_seconds()
+        answered, took = uvloop.run(_load(self._port, connections, seconds))
+        return answered / took, (self._cpu_seconds() - before) / answered
+
+    def _cpu_seconds(self) -> float:
+        times = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._process.join()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
-    ratios = []
+    with tempfile.TemporaryDirectory() as folder:
+        servers = [Server(folder, does_nothing=does_nothing) for does_nothing in (False, True)]
+        try:
+            compare(servers, arguments)
+        finally:
+            for server in servers:
+                server.stop()
+
+
+def compare(servers: list[Server], arguments: argparse.Namespace) -> None:
+    """In turn and briefly, so that what else the machine does meets both."""
+    for server in servers:
+        server.rate(arguments.connections, 1.0)
+    ratios, shares = [], []
     for number in range(arguments.rounds):
-        real = rate(False, arguments.connections, arguments.seconds)
-        nothing = rate(True, arguments.connections, arguments.seconds)
+        (real, its_cpu), (nothing, other_cpu) = (
+            server.rate(arguments.connections, arguments.seconds) for server in servers
+        )
         ratios.append(real / nothing)
-        print(f"round {number + 1}: {real:,.0f}/s, doing nothing {nothing:,.0f}/s, ratio {real / nothing:.2f}")
-    print(f"median ratio {statistics.median(ratios):.2f}")
+        shares.append(other_cpu / its_cpu)
+        print(
+            f"round {number + 1}: {real:,.0f}/s at {its_cpu * 1e6:,.0f} us of CPU, "
+            f"doing nothing {nothing:,.0f}/s at {other_cpu * 1e6:,.0f} us"
+        )
+    print(f"median ratio of rates {statistics.median(ratios):.2f}, of CPU times {statistics.median(shares):.2f}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Everything that can be set from outside, read once; each has a default, a unit and a line in the docs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ class Settings:
     default_overlap_policy: str = Overlap.SKIP
     default_catchup_policy: str = CatchUp.NONE
     default_jitter_ms: int = 0
-    free_models: FreeModels = field(default_factory=FreeModels)
+    free_models: FreeModels | None = None
     log_level: str | None = None
     log_format: str | None = None
 
@@ -137,22 +137,51 @@ def _models(name: str, text: str) -> FreeModels:
 
 _DAY_MS = 86_400_000
 VARIABLES = (
-    Variable("database_url", "the database: a path, or `postgresql://…`", _text),
-    Variable("listen_url", "past a pooler, the Postgres server itself, for hints", _text),
-    Variable("host", "the address that `duly serve` binds", _text),
-    Variable("port", "the port that `duly serve` binds; 0 is any that is free", _number(0, 65_535)),
-    Variable("lease_ms", "how long a silent worker counts as alive", _number(100, _DAY_MS)),
-    Variable("grace_ms", "how long runs may go on when their worker is stopped", _number(0, _DAY_MS)),
-    Variable("tick_ms", "how often what was missed is caught up with", _number(10, 60_000)),
-    Variable("lookahead_ms", "over how long missed slots are spread", _number(1_000, 3_600_000)),
-    Variable("max_catchup_per_tick", "how many missed slots run in one tick", _number(1, MOST_ROWS)),
-    Variable("outage_after_ms", "a longer silence of all timekeepers is an outage", _number(15_000, _DAY_MS)),
-    Variable("default_overlap_policy", "of schedules that name none", _policy(Overlap)),
-    Variable("default_catchup_policy", "of schedules that name none", _policy(CatchUp)),
-    Variable("default_jitter_ms", "of schedules that name none", _number(0, LONGEST_JITTER_MS)),
-    Variable("free_models", "models that cost nothing, parted by commas: `ollama:*,my-own`", _models),
-    Variable("log_level", "what is logged: debug, info, warning, error or critical", _one_of(LOG_LEVELS)),
-    Variable("log_format", "json or text; unset, a terminal gets text", _one_of(LOG_FORMATS)),
+    Variable("database_url", "a path, or `postgresql://…`", _text),
+    Variable(
+        "listen_url", "Postgres: another way to the same database, for LISTEN alone (default: the database's)", _text
+    ),
+    Variable("host", "the address that `duly serve` and `duly dev` bind", _text),
+    Variable("port", "their port; 0 is any that is free; 0 to 65535", _number(0, 65_535)),
+    Variable("lease_ms", "how long a silent worker counts as alive; 100 to 86400000", _number(100, _DAY_MS)),
+    Variable("grace_ms", "how long what runs may go on when its worker is stopped; 0 to 86400000", _number(0, _DAY_MS)),
+    Variable(
+        "tick_ms",
+        "how often a sleeping timekeeper reads its clock, and how far apart portions of missed slots are; 10 to 60000",
+        _number(10, 60_000),
+    ),
+    Variable("lookahead_ms", "over how long missed slots are spread; 1000 to 3600000", _number(1_000, 3_600_000)),
+    Variable(
+        "max_catchup_per_tick", "how many missed slots a timekeeper opens in a tick; 1 to 1000", _number(1, MOST_ROWS)
+    ),
+    Variable(
+        "outage_after_ms",
+        "how long nobody may keep time before slots count as missed, not late; 15000 to 86400000",
+        _number(15_000, _DAY_MS),
+    ),
+    Variable(
+        "default_overlap_policy",
+        "of schedules that name none: `allow`, `skip`, `queue`, `queue_one`, `replace`",
+        _policy(Overlap),
+    ),
+    Variable(
+        "default_catchup_policy", "of schedules that name none: `none`, `fire_immediately`, `spread`", _policy(CatchUp)
+    ),
+    Variable("default_jitter_ms", "of schedules that name none; 0 to 86400000", _number(0, LONGEST_JITTER_MS)),
+    Variable(
+        "free_models",
+        "models that [cost nothing](../money.md), parted by commas; `ollama:*` is all that begin so (default: none)",
+        _models,
+    ),
+    Variable(
+        "log_level",
+        "the least level of [log lines](../operations.md) (default: by front door): "
+        "`debug`, `info`, `warning`, `error`, `critical`",
+        _one_of(LOG_LEVELS),
+    ),
+    Variable(
+        "log_format", "`json`, or `text`, which is for terminals (default: by where they go)", _one_of(LOG_FORMATS)
+    ),
 )
 
 

@@ -33,7 +33,7 @@ async def tried(place: str, program: str, arguments: argparse.Namespace) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program", help="schemathesis")
-    parser.add_argument("--max-examples", type=int, default=10)
+    parser.add_argument("--max-examples", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", choices=("sqlite", "postgres"))
     arguments = parser.parse_args()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from duly.application.logs import Logs
 from duly.domain.ids import JobId
 from duly.domain.instants import Micros
 from duly.domain.logs import LogLevel, LogLine, Progress
@@ -183,6 +185,39 @@ async def test_a_client_that_leaves_leaves_nothing_behind(site: Site) -> None:
             assert served.streams() == 1
         while served.streams():
             await clock.sleep(Micros(10_000))
+
+
+async def test_nothing_is_piled_up_for_a_client_that_does_not_read(
+    quick_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await _triggered(quick_site)
+    many, text = 8 * LINES_AT_ONCE, "x" * 8_000
+    now = quick_site.queue.storage.clock.now()
+    lines = [LogLine(JobId(run["job_id"]), seq, now, LogLevel.INFO, text) for seq in range(1, many + 1)]
+    await quick_site.queue.logs.keep(lines)
+    await quick_site.local.post(f"/api/v1/runs/{run['id']}/cancel")
+    pages: list[int] = []
+    read = Logs.lines
+
+    async def counted(self: Logs, job_id: JobId, *, after: int = 0, most: int = 1_000) -> list[LogLine]:
+        pages.append(after)
+        return await read(self, job_id, after=after, most=most)
+
+    monkeypatch.setattr(Logs, "lines", counted)
+    async with quick_site.served() as served:
+        host, _, port = served.url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))) as idle:
+            idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            idle.sendall(f"GET /api/v1/runs/{run['id']}/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            while not pages:
+                await quick_site.queue.storage.clock.sleep(Micros(10_000))
+            # By the time that somebody else has read it all, the idle one's stream stands where the sockets are full.
+            async with _stream(served, run["id"]) as events:
+                seen = [event.data["seq"] async for event in events if event.name == "log"]
+            read_to_the_end = pages.count(many)
+
+    assert seen == list(range(1, many + 1))
+    assert (pages.count(0), read_to_the_end) == (2, 1)
 
 
 async def test_a_revoked_token_ends_its_streams(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

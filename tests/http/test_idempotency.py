@@ -103,7 +103,7 @@ async def test_a_token_is_replayed_without_its_secret(site: Site) -> None:
 
 
 def _keyed(route: str, path: str, body: bytes) -> Request:
-    asked = f"POST {path}?\n\n".encode() + body
+    asked = f"POST {path}?\n[]\n".encode() + body
     return Request(owner=Owner("local"), route=f"POST {route}", key="k-1", hash=hashlib.sha256(asked).hexdigest())
 
 

@@ -97,6 +97,7 @@ async def test_a_body_that_two_readers_could_read_differently_is_refused(quick_s
         {"id": "\u202ea"},
         {"id": "x" * 161},
         {"id": ".."},
+        {"id": "preview"},
         {"id": 7},
         {"pool": "a\0"},
         {"enabled": "false"},
@@ -150,9 +151,15 @@ async def test_ids_that_nothing_can_have(site: Site, noun: str, name: str) -> No
 async def test_paths_and_methods_that_are_not_there(quick_site: Site) -> None:
     is_problem(await quick_site.local.get("/api/v1/nothing"), 404, "not_found")
     is_problem(await quick_site.local.get("/api/v1/schedules/"), 404)
-    wrong = await quick_site.local.put(URL, json={})
-    is_problem(wrong, 405, "method_not_allowed")
-    assert wrong.headers["allow"]
+    for path, methods in (
+        (URL, "GET, POST"),
+        (f"{URL}/a", "DELETE, GET, PATCH"),
+        ("/healthz", "GET"),
+        (f"{URL}/preview", "POST"),
+    ):
+        wrong = await quick_site.local.put(path, json={})
+        is_problem(wrong, 405, "method_not_allowed")
+        assert wrong.headers["allow"] == methods
 
 
 async def test_a_request_id_is_echoed_if_it_is_one(quick_site: Site) -> None:

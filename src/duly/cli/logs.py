@@ -1,5 +1,6 @@
 """What jobs and runs said, line by line, and what they go on to say."""
 
+import sys
 from typing import TYPE_CHECKING
 
 from duly.cli.output import say, say_json
@@ -43,6 +44,7 @@ async def _tell(queue: "Queue", job_id: JobId, *, after: int, as_json: bool, att
         for line in lines:
             _say(line, as_json=as_json, attempt=attempt)
         after = lines[-1].seq
+        sys.stdout.flush()  # whoever follows through a pipe sees each line when it comes
     return after
 
 

@@ -10,10 +10,15 @@ Options = argparse.Namespace
 Run = Callable[[Options], int | None]
 
 
+class _Help(argparse.HelpFormatter):
+    def __init__(self, prog: str, **kwargs: int | None) -> None:
+        super().__init__(prog, max_help_position=28, **kwargs)  # type: ignore[arg-type]
+
+
 class Parser(argparse.ArgumentParser):
     def __init__(self, *args: object, **kwargs: object) -> None:
         # An abbreviation would change its meaning when an option is added.
-        super().__init__(*args, allow_abbrev=False, **kwargs)  # type: ignore[arg-type, misc]
+        super().__init__(*args, allow_abbrev=False, formatter_class=_Help, **kwargs)  # type: ignore[arg-type, misc]
 
     def error(self, message: str) -> NoReturn:
         self.exit(exits.INVALID, f"duly: {message} (see: {self.prog} --help)\n")

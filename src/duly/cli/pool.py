@@ -7,7 +7,7 @@ from duly.cli import exits
 from duly.cli.given import span_from
 from duly.cli.output import facts, note, say_json, table, watched
 from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_watch, whole
-from duly.cli.shapes import differences, pool_shape
+from duly.cli.shapes import differences, page, pool_shape
 from duly.cli.store import changing, looking
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
@@ -39,7 +39,7 @@ def list_all(options: Options) -> None:
         async def once() -> None:
             pools = await queue.pools.all()
             if options.json:
-                say_json({"items": [pool_shape(pool) for pool in pools], "next_cursor": None})
+                say_json(page([pool_shape(pool) for pool in pools]))
                 return
             rows = [(pool.name, pool.slots, pool.used, pool.mode.value, pool.prefetch) for pool in pools]
             table(("name", "slots", "used", "mode", "prefetch"), rows, empty="no pools")

@@ -7,7 +7,7 @@ from duly.cli import exits
 from duly.cli.logs import follow_run
 from duly.cli.output import facts, note, say, say_json, table, watched
 from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_wait, add_watch
-from duly.cli.shapes import at, job_shape, page, run_shape
+from duly.cli.shapes import at, job_shape, page, run_detail_shape, run_shape
 from duly.cli.store import changing, looking
 from duly.cli.waiting import deadline_of, end_of_run
 from duly.domain.runs import Run, RunKind, RunStatus
@@ -90,7 +90,7 @@ def show(options: Options) -> int | None:
         run = await queue.runs.get(options.id, owner=None)
         attempts = await queue.runs.attempts(run.id, owner=None)
         if options.json:
-            say_json({**run_shape(run), "attempts": [job_shape(job) for job in attempts]})
+            say_json(run_detail_shape(run, attempts))
             return exits.OK
         show_run(run)
         for job in attempts:

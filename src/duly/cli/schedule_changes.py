@@ -1,6 +1,7 @@
 """`duly schedule` add, edit, pause, resume and delete."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from duly.cli.consent import is_agreed, is_somebody_there
 from duly.cli.output import note, say, say_json
 from duly.cli.parser import Options
 from duly.cli.plans import cadence_from, policies_from, target_from
-from duly.cli.shapes import differences, plan_shape, schedule_shape
+from duly.cli.shapes import differences, schedule_shape
 from duly.cli.store import changing, looking
 from duly.domain.cadence import Cadence
 from duly.domain.errors import InvalidInput
@@ -69,8 +70,8 @@ def edit(options: Options) -> int:
         cadence = cadence_from(options, old.cadence)
         target = target_from(options, old.target)
         policies = policies_from(options, old.policies)
-        before = plan_shape(old.cadence, old.target, old.policies)
-        changed = differences(before, plan_shape(cadence or old.cadence, target, policies))
+        new = replace(old, cadence=cadence or old.cadence, target=target, policies=policies)
+        changed = differences(schedule_shape(old), schedule_shape(new))
         for line in changed:
             note(f"  {line}")
         if cadence is not None:

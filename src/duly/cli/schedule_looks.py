@@ -1,15 +1,15 @@
 """`duly schedule` list, show, upcoming, runs and history: they only read."""
 
-import json
 from typing import TYPE_CHECKING
 
 from duly.cli.output import facts, say_json, table, watched
 from duly.cli.parser import Options
 from duly.cli.run import run_rows
-from duly.cli.shapes import at, fire_shape, page, plan_shape, revision_shape, run_shape, schedule_shape
+from duly.cli.shapes import at, at_second, fire_shape, page, revision_shape, run_shape, schedule_shape
 from duly.cli.store import looking
 from duly.cli.times import moment_from
 from duly.domain.instants import instant_of
+from duly.domain.payloads import EMPTY
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
 
@@ -48,18 +48,16 @@ def show(options: Options) -> None:
 
 
 def show_schedule(schedule: Schedule, last: Run | None) -> None:
-    plan = plan_shape(schedule.cadence, schedule.target, schedule.policies)
-    told = schedule_shape(schedule, last)
     facts(
         [
             ("id", schedule.id),
             ("owner", schedule.owner),
             ("state", schedule.state.value),
             ("because", schedule.state_reason),
-            ("when", told["words"]),
-            ("next slot", told["next_run_at"]),
+            ("when", schedule.cadence.explain()),
+            ("next slot", at_second(schedule.next_slot)),
             ("target", schedule.target.kind),
-            ("input", None if plan["input"] == {} else json.dumps(plan["input"], ensure_ascii=False)),
+            ("input", None if schedule.target.payload == EMPTY else schedule.target.payload),
             ("pool", schedule.target.pool),
             ("priority", schedule.target.priority or None),
             ("attempts", schedule.target.retry.max_attempts),
@@ -74,9 +72,9 @@ def show_schedule(schedule: Schedule, last: Run | None) -> None:
 
 
 def _row(schedule: Schedule, last: Run | None) -> tuple[object, ...]:
-    told = schedule_shape(schedule, last)
     ended = None if last is None else f"{last.status.value} {at(last.scheduled_for)}"
-    return schedule.id, schedule.state.value, told["words"], schedule.target.kind, told["next_run_at"], ended
+    words, slot = schedule.cadence.explain(), at_second(schedule.next_slot)
+    return schedule.id, schedule.state.value, words, schedule.target.kind, slot, ended
 
 
 def upcoming(options: Options) -> None:
@@ -84,7 +82,7 @@ def upcoming(options: Options) -> None:
         async def once() -> None:
             fires = await queue.schedules.upcoming(options.id, owner=None, most=options.most)
             if options.json:
-                say_json({"items": [fire_shape(fire) for fire in fires]})
+                say_json(page([fire_shape(fire) for fire in fires]))
                 return
             rows = [(at(fire.slot), at(fire.fire_at)) for fire in fires]
             table(("slot", "fires at"), rows, empty="no slot is to come: it is not active, or over; ask duly why")
@@ -115,7 +113,7 @@ def history(options: Options) -> None:
     async def look(queue: "Queue") -> None:
         revisions = await queue.schedules.revisions(options.id, owner=None)
         if options.json:
-            say_json({"items": [revision_shape(each) for each in revisions]})
+            say_json(page([revision_shape(each) for each in revisions]))
             return
         rows = [
             (each.number, at(each.recorded_at), each.state.value, each.cadence.explain(), each.target.kind)

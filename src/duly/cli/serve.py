@@ -32,16 +32,9 @@ def serve(options: Options) -> None:
                 port=port,
                 stop=stop,
                 on_ready=lambda url: note(f"serving {url}; stop with Ctrl-C"),
-                metrics=lambda: _metrics(queue),
             )
 
     processes.run(work)
-
-
-async def _metrics(queue: processes.Queue) -> bytes:
-    if queue.meter is None:
-        return b""
-    return queue.meter.metrics(await queue.health.census(), now=queue.storage.clock.now())
 
 
 async def _warn(queue: processes.Queue, host: str) -> None:

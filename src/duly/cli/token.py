@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from duly.cli import exits
 from duly.cli.consent import is_agreed
 from duly.cli.given import span_from
-from duly.cli.output import note, say, say_json, table
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_yes
-from duly.cli.shapes import at, token_shape
+from duly.cli.output import note, say, say_json, table, watched
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_watch, add_yes
+from duly.cli.shapes import at, created_token_shape, page, token_shape
 from duly.cli.store import changing, looking
 from duly.domain.errors import InvalidInput
 from duly.domain.instants import Instant
@@ -28,6 +28,7 @@ def define(parser: Parser) -> None:
     add_dry_run(create_)
     listed = commands.add("list", list_all, "all of them, without their secrets")
     listed.add_argument("--owner", metavar="NAME", help="only those of one owner")
+    add_watch(listed)
     revoke_ = commands.add("revoke", revoke, "make it worthless, at once and for ever")
     revoke_.add_argument("id", metavar="TOKEN")
     add_yes(revoke_)
@@ -49,7 +50,7 @@ def create(options: Options) -> int:
             owner=options.owner, role=Role(options.role), name=options.name, expires_at=expires_at
         )
         if options.json:
-            say_json({**token_shape(token), "secret": secret})
+            say_json(created_token_shape(token, secret))
         else:
             say(secret)
         note(f"{token.id}, {token.role.value} of {token.owner}; keep the secret, it is not shown again")
@@ -60,15 +61,18 @@ def create(options: Options) -> int:
 
 def list_all(options: Options) -> None:
     async def look(queue: "Queue") -> None:
-        tokens = await queue.tokens.list(owner=options.owner)
-        if options.json:
-            say_json({"items": [token_shape(token) for token in tokens], "next_cursor": None})
-            return
-        table(
-            ("id", "owner", "role", "name", "created", "expires", "last used", "state"),
-            [_row(token, queue.storage.clock.now()) for token in tokens],
-            empty="no tokens; make one: duly token create",
-        )
+        async def once() -> None:
+            tokens = await queue.tokens.list(owner=options.owner)
+            if options.json:
+                say_json(page([token_shape(token) for token in tokens]))
+                return
+            table(
+                ("id", "owner", "role", "name", "created", "expires", "last used", "state"),
+                [_row(token, queue.storage.clock.now()) for token in tokens],
+                empty="no tokens; make one: duly token create",
+            )
+
+        await watched(options, queue.storage.clock, once)
 
     looking(look)
 

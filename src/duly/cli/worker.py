@@ -1,6 +1,7 @@
 """`duly worker`: runs the jobs of a program, until it is stopped."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from duly.cli import processes
 from duly.cli.output import note
@@ -9,6 +10,9 @@ from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
 from duly.domain.sessions import MOST_EXECUTORS
 from duly.domain.texts import name_of
+
+if TYPE_CHECKING:
+    from duly.app.duly import Duly
 
 
 def define(parser: Parser) -> None:
@@ -25,10 +29,8 @@ def define(parser: Parser) -> None:
 
 
 def worker(options: Options) -> None:
-    from duly.app.loading import load  # noqa: PLC0415 - help must not wait for it
-
     given = pools_from(options.pool)
-    app = load(options.app)
+    app = _loaded(options.app)
 
     async def work(queue: processes.Queue) -> None:
         await app.prepare(queue)
@@ -45,6 +47,18 @@ def worker(options: Options) -> None:
         await processes.until_stopped(parts)
 
     processes.run(work, app.settings)
+
+
+def _loaded(program: str) -> "Duly":
+    """What the program's own lines raised is theirs to read; the error itself is one line."""
+    from duly.app.loading import AppNotLoaded, load  # noqa: PLC0415 - help must not wait for it
+
+    try:
+        return load(program)
+    except AppNotLoaded as error:
+        if error.trace:
+            note(error.trace.rstrip())
+        raise
 
 
 def pools_from(texts: Sequence[str]) -> Mapping[PoolName, int]:

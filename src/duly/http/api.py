@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
@@ -18,7 +19,15 @@ from duly.version import __version__
 
 Metrics = Callable[[], Awaitable[bytes]]
 # Where one path fits two routes, the fixed word comes first: /schedules/preview before /schedules/{id}.
-_ROUTERS = (schedule_runs.router, schedules.router, runs.router, jobs.router, pools.router, tokens.router)
+_ROUTERS = (
+    schedule_runs.router,
+    schedules.router,
+    runs.router,
+    jobs.router,
+    pools.router,
+    tokens.router,
+    system.router,
+)
 
 
 async def no_metrics() -> bytes:
@@ -41,7 +50,7 @@ def create_api(queue: UseCases, *, access: Access, metrics: Metrics = no_metrics
     api.state.access = access
     api.state.metrics = metrics
     api.state.closing = Closing()
-    for router in (*_ROUTERS, system.router):
+    for router in _ROUTERS:
         api.include_router(router)
     api.add_middleware(Gate, queue=queue, access=access)
     for kind in (StarletteHTTPException, RequestValidationError):
@@ -53,4 +62,14 @@ def create_api(queue: UseCases, *, access: Access, metrics: Metrics = no_metrics
 
 async def _answer(request: Request, error: Exception) -> Response:
     """What no route took: an unknown path, a method that a path does not have."""
-    return problem_from(error, request.state.request_id)
+    response = problem_from(error, request.state.request_id)
+    if response.status_code == 405:
+        response.headers["Allow"] = ", ".join(sorted(_methods_of(request.url.path)))
+    return response
+
+
+def _methods_of(path: str) -> set[str]:
+    """Of all routes at a path; the framework names those of the first one it meets."""
+    routes = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    there = next((route.path_format for route in routes if route.path_regex.match(path)), None)
+    return {method for route in routes if route.path_format == there for method in route.methods or ()}

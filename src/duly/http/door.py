@@ -156,7 +156,7 @@ async def _once(request: Request, route: str, handle: Callable[[Request], Awaita
 
 def _hash(request: Request, body: bytes) -> str:
     """A condition is part of what is asked: with another one, it is another request."""
-    condition = request.headers.get("if-match", "")
+    condition = request.headers.getlist("if-match")
     asked = f"{request.method} {request.url.path}?{request.url.query}\n{condition}\n".encode()
     return hashlib.sha256(asked + body).hexdigest()
 

@@ -21,6 +21,7 @@ from duly.wire.shapes import Page
 
 router = APIRouter(prefix="/api/v1/schedules", tags=["schedules"], route_class=Door)
 _MOST_TRIES = 5
+_NOT_IDS = (".", "..", "preview")
 
 
 @router.post("", status_code=201, response_model=wire.Schedule, summary="Create a schedule")
@@ -142,8 +143,8 @@ async def list_revisions(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cur
 
 def _addressable(schedule_id: str) -> str:
     """An id that a path can name."""
-    if "/" in schedule_id or schedule_id in (".", ".."):
-        raise InvalidInput("id", "cannot stand in a path", fix="use no slash, and more than dots")
+    if "/" in schedule_id or schedule_id in _NOT_IDS:
+        raise InvalidInput("id", "cannot stand in a path", fix=f"use no slash, and none of {' '.join(_NOT_IDS)}")
     return schedule_id
 
 
