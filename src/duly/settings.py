@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from duly.application.batch import MOST_ROWS
 from duly.application.pace import Pace
+from duly.domain.billing import FreeModels, free_models_of
 from duly.domain.coverage import OUTAGE_AFTER
 from duly.domain.errors import InvalidInput
 from duly.domain.instants import Micros
@@ -26,7 +27,8 @@ class Settings:
     and `grace_ms` how long what runs may go on when a worker is stopped.
 
     Then come those of schedules: how time is followed and caught up with, and the policies of one that names none.
-    Without `log_level` and `log_format` each front door logs as suits it.
+    `free_models` cost nothing, whatever a table of prices says. Without `log_level` and `log_format` each front door
+    logs as suits it.
     """
 
     database_url: str = "duly.db"
@@ -42,6 +44,7 @@ class Settings:
     default_overlap_policy: str = Overlap.SKIP
     default_catchup_policy: str = CatchUp.NONE
     default_jitter_ms: int = 0
+    free_models: FreeModels | None = None
     log_level: str | None = None
     log_format: str | None = None
 
@@ -128,6 +131,10 @@ def _policy(policies: type[StrEnum]) -> Callable[[str, str], str]:
     return read
 
 
+def _models(name: str, text: str) -> FreeModels:
+    return free_models_of([part.strip() for part in text.split(",") if part.strip()], field=name)
+
+
 _DAY_MS = 86_400_000
 VARIABLES = (
     Variable("database_url", "a path, or `postgresql://…`", _text),
@@ -161,6 +168,11 @@ VARIABLES = (
         "default_catchup_policy", "of schedules that name none: `none`, `fire_immediately`, `spread`", _policy(CatchUp)
     ),
     Variable("default_jitter_ms", "of schedules that name none; 0 to 86400000", _number(0, LONGEST_JITTER_MS)),
+    Variable(
+        "free_models",
+        "models that [cost nothing](../money.md), parted by commas; `ollama:*` is all that begin so (default: none)",
+        _models,
+    ),
     Variable(
         "log_level",
         "the least level of [log lines](../operations.md) (default: by front door): "

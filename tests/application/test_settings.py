@@ -92,6 +92,23 @@ def test_what_means_no_time_and_no_policy_is_refused_with_its_name(name: str, te
     assert refused.value.fix is not None
 
 
+@pytest.mark.req("GRAPH-06")
+def test_free_models_are_parted_by_commas() -> None:
+    free = settings_from({"DULY_FREE_MODELS": "ollama:*, mine ,"}).free_models
+
+    assert free is not None
+    assert "ollama:llama3" in free
+    assert "mine" in free
+    assert "gpt-4o" not in free
+    assert settings_from({}).free_models is None
+
+
+@pytest.mark.req("GRAPH-06", error=True)
+def test_that_every_model_is_free_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="DULY_FREE_MODELS"):
+        settings_from({"DULY_FREE_MODELS": "*"})
+
+
 def test_every_setting_has_its_line_in_the_docs() -> None:
     docs = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
 
