@@ -7,16 +7,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self, TypeVar
 
+from duly.application.audit import Audit
+from duly.application.declarations import Declarations
+from duly.application.health import Health
 from duly.application.jobs import Jobs
 from duly.application.logs import Logs
 from duly.application.order import Order
 from duly.application.places import Places
 from duly.application.pools import Pools
+from duly.application.requests import Requests
+from duly.application.runs import Runs
 from duly.application.schedules import Schedules
 from duly.application.sessions import Sessions
 from duly.application.tally import Tally
 from duly.application.tickets import Tickets
 from duly.application.timekeeping import Timekeeping
+from duly.application.tokens import Tokens
+from duly.application.why import Why
 from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
 from duly.domain.instants import Micros, moment_of
@@ -42,14 +49,21 @@ class Queue:
     settings: Settings
     storage: Storage
     dice: Dice
+    audit: Audit
+    declarations: Declarations
+    health: Health
     jobs: Jobs
     logs: Logs
     order: Order
     pools: Pools
+    requests: Requests
+    runs: Runs
     schedules: Schedules
     sessions: Sessions
     tickets: Tickets
     timekeeping: Timekeeping
+    tokens: Tokens
+    why: Why
     telemetry: Telemetry
 
     @classmethod
@@ -60,18 +74,26 @@ class Queue:
     def on(cls, storage: Storage, dice: Dice, settings: Settings, telemetry: Telemetry | None = None) -> Self:
         places, pace = Places(), settings.pace
         telemetry = Tally() if telemetry is None else telemetry
+        schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry)
         return cls(
             settings=settings,
             storage=storage,
             dice=dice,
+            audit=Audit(storage=storage, outage_after=pace.outage_after),
+            declarations=Declarations(schedules),
+            health=Health(storage, pace),
             jobs=Jobs(storage, dice, places),
             logs=Logs(storage),
             order=Order(storage),
             pools=Pools(storage),
-            schedules=Schedules(storage, dice, places, pace, settings.policies, telemetry),
+            requests=Requests(storage, dice),
+            runs=Runs(storage, pace),
+            schedules=schedules,
             sessions=Sessions(storage, dice),
             tickets=Tickets(storage, dice),
             timekeeping=Timekeeping(storage, dice, places, pace),
+            tokens=Tokens(storage, dice),
+            why=Why(storage=storage, outage_after=pace.outage_after),
             telemetry=telemetry,
         )
 

@@ -12,3 +12,6 @@ class CountingDice:
 
     def fraction(self) -> float:
         return 0.0
+
+    def secret(self) -> str:
+        return f"secret-{next(self._numbers):036}"

@@ -7,6 +7,9 @@ import asyncpg
 from duly.storage.postgres.storage import PostgresStorage
 
 _TABLES = (
+    "api_tokens",
+    "idempotency_keys",
+    "declared_schedules",
     "job_logs",
     "job_progress",
     "job_artifacts",

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.store("postgres")
 
 Columns = dict[str, list[tuple[str, str, bool]]]
 
-_TYPES = {"TEXT": "text", "INTEGER": "bigint", "text": "text", "bigint": "bigint"}
+_TYPES = {"TEXT": "text", "INTEGER": "bigint", "text": "text", "bigint": "bigint", "BLOB": "bytea"}
 # Each database notes by itself which of its migrations ran.
 _OWN = {"schema_migrations"}
 

@@ -126,3 +126,6 @@ class SeededDice:
 
     def fraction(self) -> float:
         return self._random.random()
+
+    def secret(self) -> str:
+        return self._random.randbytes(32).hex()

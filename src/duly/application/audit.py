@@ -32,34 +32,39 @@ class Audit:
     grace: Micros = GRACE
     outage_after: Micros = OUTAGE_AFTER
 
-    async def verdicts(self, schedule_id: ScheduleId | None = None, *, since: Instant = EVER) -> AsyncIterator[Verdict]:
-        """Of every schedule there ever was, in order of their ids, or of one; slots up to `since` are left out."""
+    async def verdicts(
+        self, schedule_id: ScheduleId | None = None, *, since: Instant = EVER, owner: str | None = None
+    ) -> AsyncIterator[Verdict]:
+        """Of every schedule there ever was, in order of their ids, or of one; slots up to `since` are left out.
+
+        An `owner` is told of its own alone.
+        """
         strays = await self._strays()
         if schedule_id is not None:
-            yield await self._one(schedule_id, since, strays)
+            yield await self._one(schedule_id, since, strays, owner)
             return
         after: ScheduleId | None = None
-        while page := await self._page(after, since, strays):
+        while page := await self._page(after, since, strays, owner):
             for verdict in page:
                 yield verdict
             after = page[-1].schedule.id
 
-    async def _one(self, schedule_id: ScheduleId, since: Instant, strays: Strays) -> Verdict:
+    async def _one(self, schedule_id: ScheduleId, since: Instant, strays: Strays, owner: str | None) -> Verdict:
         now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> list[Verdict]:
             schedule = await tx.schedules.get(schedule_id)
-            if schedule is None:
+            if schedule is None or owner not in (None, schedule.owner):
                 raise UnknownSchedule(schedule_id)
             return await self._judged(tx, [schedule], since, strays, now)
 
         return (await self.storage.read(work))[0]
 
-    async def _page(self, after: ScheduleId | None, since: Instant, strays: Strays) -> list[Verdict]:
+    async def _page(self, after: ScheduleId | None, since: Instant, strays: Strays, owner: str | None) -> list[Verdict]:
         now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> list[Verdict]:
-            schedules = await tx.audit.schedules(after=after, most=SCHEDULES_AT_ONCE)
+            schedules = await tx.audit.schedules(after=after, most=SCHEDULES_AT_ONCE, owner=owner)
             return await self._judged(tx, schedules, since, strays, now) if schedules else []
 
         return await self.storage.read(work)

@@ -8,9 +8,20 @@ from typing import Any
 from duly.application.gathering import Gathering
 from duly.application.places import Places
 from duly.domain.errors import InvalidInput
-from duly.domain.ids import JobId, PoolName
+from duly.domain.ids import JobId, Owner, PoolName
 from duly.domain.instants import Instant
-from duly.domain.jobs import Crowd, Entry, FinishedJob, Job, NewJob, Put, PutOutcome, UnknownJob
+from duly.domain.jobs import (
+    Crowd,
+    Entry,
+    FinishedJob,
+    Job,
+    JobState,
+    JobStatus,
+    NewJob,
+    Put,
+    PutOutcome,
+    UnknownJob,
+)
 from duly.domain.payloads import Payload, payload_of
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
@@ -18,6 +29,7 @@ from duly.ports.storage import Storage, Transaction
 
 STAGE_BATCH = 500
 PRUNE_BATCH = 1_000
+MOST_LISTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +116,14 @@ class Jobs:
 
         return await self.storage.read(work)
 
-    async def cancel(self, job_id: JobId, *, reason: str) -> bool:
+    async def cancel(self, job_id: JobId, *, reason: str, owner: str | None = None) -> bool:
         """Ends a job that nobody has claimed (True), or asks the worker that has it to stop (False)."""
         text_of(reason, field="reason", longest=1_000)
         now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> bool:
+            if owner is not None:
+                await _known(tx, job_id, owner)
             return await tx.jobs.cancel(job_id, reason=reason, now=now)
 
         return await self.storage.transact(work)
@@ -133,6 +147,64 @@ class Jobs:
         while count := await self.storage.transact(work):
             pruned += count
         return pruned
+
+    async def find(self, job_id: JobId, *, owner: str | None) -> Job | FinishedJob:
+        """A job that the caller may see: of its own runs, or any for an operator, who names no owner."""
+        return await self.storage.read(lambda tx: _known(tx, JobId(text_of(job_id, field="id")), owner))
+
+    async def ended(
+        self,
+        *,
+        owner: str | None,
+        pool: str | None = None,
+        status: JobStatus | None = None,
+        before: str | None = None,
+        most: int = 100,
+    ) -> Sequence[FinishedJob]:
+        """Ended jobs, the last put first; `before` is the id of the last one seen."""
+        whole_number_of(most, field="most", least=1, most=MOST_LISTED)
+        whose, name = _whose(owner), None if pool is None else PoolName(text_of(pool, field="pool"))
+        last = None if before is None else JobId(text_of(before, field="before"))
+
+        async def work(tx: Transaction) -> Sequence[FinishedJob]:
+            return await tx.jobs.ended(whose, pool=name, status=status, before=last, most=most)
+
+        return await self.storage.read(work)
+
+    async def list(
+        self,
+        *,
+        owner: str | None,
+        pool: str | None = None,
+        state: JobState | None = None,
+        after: str | None = None,
+        most: int = 100,
+    ) -> Sequence[Job]:
+        """Live jobs in order of id; `after` is the id of the last one seen."""
+        whole_number_of(most, field="most", least=1, most=MOST_LISTED)
+        whose, name = _whose(owner), None if pool is None else PoolName(text_of(pool, field="pool"))
+        last = None if after is None else JobId(text_of(after, field="after"))
+
+        async def work(tx: Transaction) -> Sequence[Job]:
+            return await tx.jobs.live(whose, pool=name, state=state, after=last, most=most)
+
+        return await self.storage.read(work)
+
+
+async def _known(tx: Transaction, job_id: JobId, owner: str | None) -> Job | FinishedJob:
+    """A job is its run's owner's; one that no schedule put is for operators."""
+    job = await tx.jobs.get(job_id)
+    if job is None:
+        raise UnknownJob(job_id)
+    if owner is not None:
+        run = None if job.ledger_run is None else await tx.ledger.get(job.ledger_run)
+        if run is None or run.owner != owner:
+            raise UnknownJob(job_id)
+    return job
+
+
+def _whose(owner: str | None) -> Owner | None:
+    return None if owner is None else Owner(text_of(owner, field="owner"))
 
 
 def _payloads(params: Sequence[Mapping[str, Any]]) -> list[Payload]:

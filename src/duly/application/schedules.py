@@ -47,10 +47,12 @@ _MOST_NUMBERED = 2**63 - 1
 Changes = Mapping[str, Any]
 
 _IN_STATE: Mapping[ScheduleState, Changes] = {state: {"state": state, "state_reason": None} for state in ScheduleState}
+ACTIVE = _IN_STATE[ScheduleState.ACTIVE]
+DELETED = _IN_STATE[ScheduleState.DELETED]
 
 
 @dataclass(frozen=True, slots=True)
-class _Changed:
+class Changed:
     """A schedule after a change, and what had to be decided before it."""
 
     schedule: Schedule
@@ -90,38 +92,35 @@ class Schedules:
     async def _define(
         self, schedule_id: str, owner: str, cadence: Cadence, target: Target, policies: Policies | None, *, anew: bool
     ) -> Schedule:
-        drawn = self._draw()
+        drawn = self.draw()
         policies = self.defaults if policies is None else policies
         _require_plan(target=target, policies=policies)
-        changes = {"cadence": cadence, "target": target, "policies": policies, **_IN_STATE[ScheduleState.ACTIVE]}
-        if not anew and _is_over(cadence, drawn.now) and (over := await self._so_already(schedule_id, owner, changes)):
+        changes = {"cadence": cadence, "target": target, "policies": policies, **ACTIVE}
+        if not anew and is_over(cadence, drawn.now) and (over := await self._so_already(schedule_id, owner, changes)):
             return over
         new = new_schedule(
             schedule_id=schedule_id, owner=owner, cadence=cadence, target=target, policies=policies, now=drawn.now
         )
         earlier_runs = count()
 
-        async def work(tx: Transaction) -> _Changed:
+        async def work(tx: Transaction) -> Changed:
             is_rerun = next(earlier_runs) > 0
-            await _require_pool(tx, target.pool)
-            if await tx.schedules.add(new):
-                # From here on somebody counts on being in time.
-                await outages_until(tx, drawn.now, self.pace, since=drawn.now)
-                return _Changed(new)
+            if await self.add_in(tx, new):
+                return Changed(new)
             schedule = await tx.schedules.lock(new.id)
             if schedule is None or schedule.owner != new.owner:
                 raise ScheduleExists(new.id) if anew else UnknownSchedule(new.id)
             is_ours = is_rerun and schedule.updated_at == drawn.now
             if anew and schedule.state is not ScheduleState.DELETED and not is_ours:
                 raise ScheduleExists(new.id)
-            return await self._revise(tx, schedule, changes, drawn)
+            return await self.revise_in(tx, schedule, changes, drawn)
 
-        return self._told(await self.storage.transact(work))
+        return self.told(await self.storage.transact(work))
 
     async def _so_already(self, schedule_id: str, owner: str, changes: Changes) -> Schedule | None:
         known = ScheduleId(text_of(schedule_id, field="id", longest=LONGEST_ID))
         schedule = await self.storage.read(lambda tx: tx.schedules.get(known))
-        return schedule if schedule is not None and schedule.owner == owner and _is_so(schedule, changes) else None
+        return schedule if schedule is not None and schedule.owner == owner and is_so(schedule, changes) else None
 
     async def edit(
         self,
@@ -149,13 +148,13 @@ class Schedules:
 
     async def resume(self, schedule_id: str, *, owner: str | None, expected_revision: int | None = None) -> Schedule:
         """Slots open again from now on; those of the pause are not made up for."""
-        return await self._change(schedule_id, owner, _IN_STATE[ScheduleState.ACTIVE], expected_revision)
+        return await self._change(schedule_id, owner, ACTIVE, expected_revision)
 
     async def delete(
         self, schedule_id: str, *, owner: str | None, expected_revision: int | None = None, withdraw: bool = False
     ) -> Schedule:
         """Leaves a tombstone that the ledger points to; missed slots that were still owed become a gap."""
-        changes = _IN_STATE[ScheduleState.DELETED]
+        changes = DELETED
         return await self._change(schedule_id, owner, changes, expected_revision, withdraw=withdraw)
 
     async def _change(
@@ -171,41 +170,51 @@ class Schedules:
             whole_number_of(expected_revision, field="expected_revision", least=1, most=_MOST_NUMBERED)
         if not isinstance(withdraw, bool):
             raise InvalidInput("withdraw", f"is a {type(withdraw).__name__}", fix="use True or False")
-        drawn = self._draw()
+        drawn = self.draw()
         if "cadence" in changes:
             require_fires(changes["cadence"], after=drawn.now // SECOND)
         earlier_runs = count()
 
-        async def work(tx: Transaction) -> _Changed:
+        async def work(tx: Transaction) -> Changed:
             is_rerun = next(earlier_runs) > 0
             schedule = await _known(tx, schedule_id, owner, lock=True)
             # An earlier run of this work, whose answer was lost, may have made the schedule what it is.
-            if not (is_rerun and schedule.updated_at == drawn.now and _is_so(schedule, changes)):
+            if not (is_rerun and schedule.updated_at == drawn.now and is_so(schedule, changes)):
                 _require_living(schedule)
                 schedule.require_revision(expected_revision)
             if "target" in changes:
-                await _require_pool(tx, changes["target"].pool)
-            changed = await self._revise(tx, schedule, changes, drawn)
+                await require_pool(tx, changes["target"].pool)
+            changed = await self.revise_in(tx, schedule, changes, drawn)
             if withdraw:
                 await self._withdraw(tx, changed.schedule, drawn)
             return changed
 
-        return self._told(await self.storage.transact(work))
+        return self.told(await self.storage.transact(work))
 
-    async def _revise(self, tx: Transaction, schedule: Schedule, changes: Changes, drawn: Drawn) -> _Changed:
-        if _is_so(schedule, changes):
-            return _Changed(schedule)
+    async def add_in(self, tx: Transaction, new: Schedule) -> bool:
+        """False if its id is taken."""
+        await require_pool(tx, new.target.pool)
+        is_added = await tx.schedules.add(new)
+        if is_added:
+            # From here on somebody counts on being in time.
+            await outages_until(tx, new.created_at, self.pace, since=new.created_at)
+        return is_added
+
+    async def revise_in(self, tx: Transaction, schedule: Schedule, changes: Changes, drawn: Drawn) -> Changed:
+        if is_so(schedule, changes):
+            return Changed(schedule)
         schedule, decisions = await open_before_change(tx, schedule, drawn, self.pace)
         changed = schedule.changed(at=drawn.now, **_mended(schedule, changes))
         await tx.schedules.revise(changed)
         batch = Batch(drawn, self.pace)
         if changed.state is ScheduleState.DELETED:
+            await tx.declarations.forget(schedule.id)
             for owed in await tx.ledger.arrears(schedule.id):
                 batch.forgive(owed)
             await batch.save(tx)
-        return _Changed(changed, [*decisions, *batch.decisions])
+        return Changed(changed, [*decisions, *batch.decisions])
 
-    def _told(self, changed: _Changed) -> Schedule:
+    def told(self, changed: Changed) -> Schedule:
         self.telemetry.decided(changed.decisions)
         return changed.schedule
 
@@ -255,7 +264,7 @@ class Schedules:
     async def run_now(self, schedule_id: str, *, owner: str | None, key: str | None = None) -> Run:
         """A run by hand, paused or not, in the schedule's lane. The same key again answers the same run."""
         own_key = self._own_key(RunKind.MANUAL, key)
-        drawn = self._draw(rows=1)
+        drawn = self.draw(rows=1)
 
         async def work(tx: Transaction) -> Run:
             schedule = await _living(tx, schedule_id, owner, lock=True)
@@ -293,7 +302,7 @@ class Schedules:
         The same key again answers the same runs, and adds those of a longer span.
         """
         own_key = self._own_key(RunKind.BACKFILL, key)
-        drawn = self._draw(rows=whole_number_of(cap, field="cap", least=1, most=MOST_BACKFILLED))
+        drawn = self.draw(rows=whole_number_of(cap, field="cap", least=1, most=MOST_BACKFILLED))
 
         async def work(tx: Transaction) -> Sequence[Run]:
             schedule = await _living(tx, schedule_id, owner, lock=True)
@@ -307,7 +316,7 @@ class Schedules:
     async def _add(
         self, tx: Transaction, schedule: Schedule, slots: Sequence[int], drawn: Drawn, *, kind: RunKind, own_key: str
     ) -> list[Run]:
-        await _require_pool(tx, schedule.target.pool, taking=True)
+        await require_pool(tx, schedule.target.pool, taking=True)
         batch = Batch(drawn, self.pace)
         batch.add(schedule, slots, kind=kind, own_key=own_key)
         await batch.save(tx)
@@ -317,7 +326,7 @@ class Schedules:
         key = self.dice.new_id("key") if key is None else text_of(key, field="key", longest=LONGEST_KEY)
         return f"{kind}:{key}"
 
-    def _draw(self, *, rows: int = MOST_ROWS) -> Drawn:
+    def draw(self, *, rows: int = MOST_ROWS) -> Drawn:
         return draw(self.storage.clock, self.dice, self.places, rows=rows)
 
     async def list(self, *, owner: str | None, after: str | None = None, most: int = 100) -> Sequence[Schedule]:
@@ -337,17 +346,17 @@ class Schedules:
     describe = get
 
 
-def _is_over(cadence: object, now: Instant) -> bool:
+def is_over(cadence: object, now: Instant) -> bool:
     return isinstance(cadence, Cadence) and cadence.next_second(now // SECOND) is None
 
 
-def _is_so(schedule: Schedule, changes: Changes) -> bool:
+def is_so(schedule: Schedule, changes: Changes) -> bool:
     return all(getattr(schedule, name) == value for name, value in _mended(schedule, changes).items())
 
 
 def _mended(schedule: Schedule, changes: Changes) -> Changes:
     """A broken schedule that is changed is to work again, unless another state is asked for."""
-    return {**_IN_STATE[ScheduleState.ACTIVE], **changes} if schedule.state is ScheduleState.BROKEN else changes
+    return {**ACTIVE, **changes} if schedule.state is ScheduleState.BROKEN else changes
 
 
 async def _known(tx: Transaction, schedule_id: str, owner: str | None, *, lock: bool = False) -> Schedule:
@@ -377,7 +386,7 @@ def _require_plan(*, target: Target | None, policies: Policies | None) -> None:
         raise InvalidInput("policies", f"is a {type(policies).__name__}", fix="use Policies")
 
 
-async def _require_pool(tx: Transaction, name: PoolName, *, taking: bool = False) -> None:
+async def require_pool(tx: Transaction, name: PoolName, *, taking: bool = False) -> None:
     """A pool that is there, and one that takes jobs now if one is to be put."""
     pool = await tx.pools.get(name)
     refusal = refusal_of(pool, name)

@@ -19,15 +19,17 @@ _END_OF_TIME = Instant(2**63 - 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
+    """`owner` is the caller, who can ask about its own schedules only; an operator names none."""
+
     storage: ReadOnlyStorage
     outage_after: Micros = OUTAGE_AFTER
 
-    async def schedule(self, schedule_id: ScheduleId) -> Explanation:
+    async def schedule(self, schedule_id: ScheduleId, *, owner: str | None = None) -> Explanation:
         now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> ScheduleFacts:
             return ScheduleFacts(
-                schedule=await _found(tx, schedule_id),
+                schedule=await _found(tx, schedule_id, owner),
                 now=now,
                 timekeeping=await self._timekeeping(tx, now, since=now),
                 runs=await tx.ledger.of_schedule(schedule_id, before=None, most=NEWEST_RUNS),
@@ -37,13 +39,13 @@ class Why:
 
         return explain_schedule(await self.storage.read(work))
 
-    async def slot(self, schedule_id: ScheduleId, slot: int) -> Explanation:
+    async def slot(self, schedule_id: ScheduleId, slot: int, *, owner: str | None = None) -> Explanation:
         """`slot` is a UTC second."""
         now = self.storage.clock.now()
         at = Instant(slot * SECOND)
 
         async def work(tx: Transaction) -> SlotFacts:
-            schedule = await _found(tx, schedule_id)
+            schedule = await _found(tx, schedule_id, owner)
             run = await tx.ledger.slot(schedule_id, at)
             gap = await tx.audit.last_gap(schedule_id, through=at)
             same = await tx.ledger.of_schedule(schedule_id, before=Instant(at + SECOND), since=at, most=MOST_BY_HAND)
@@ -67,9 +69,9 @@ class Why:
         return Timekeeping.from_spans(spans, now=now, outage_after=self.outage_after)
 
 
-async def _found(tx: Transaction, schedule_id: ScheduleId) -> Schedule:
+async def _found(tx: Transaction, schedule_id: ScheduleId, owner: str | None) -> Schedule:
     schedule = await tx.schedules.get(schedule_id)
-    if schedule is None:
+    if schedule is None or owner not in (None, schedule.owner):
         raise UnknownSchedule(schedule_id)
     return schedule
 

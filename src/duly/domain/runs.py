@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from duly.domain.cadence import Cadence, UnreadableCron
-from duly.domain.errors import NotFound
+from duly.domain.errors import Conflict, NotFound
 from duly.domain.ids import JobId, Owner, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
 
@@ -122,4 +122,12 @@ class UnknownRun(NotFound):
 
     def __init__(self, run_id: RunId) -> None:
         super().__init__(f"there is no run {run_id}")
+        self.run_id = run_id
+
+
+class RunAlreadyEnded(Conflict):
+    code = "run_already_ended"
+
+    def __init__(self, run_id: RunId) -> None:
+        super().__init__(f"run {run_id} has already ended")
         self.run_id = run_id

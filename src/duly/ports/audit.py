@@ -23,8 +23,8 @@ class AuditStore(Protocol):
     `since` leaves out what ends at or before an instant.
     """
 
-    async def schedules(self, *, after: ScheduleId | None, most: int) -> list[Schedule]:
-        """In order of id, tombstones among them."""
+    async def schedules(self, *, after: ScheduleId | None, most: int, owner: str | None = None) -> list[Schedule]:
+        """In order of id, tombstones among them; of every owner if none is named."""
 
     async def revisions(self, among: Among, *, after: Revision | None, most: int) -> list[Revision]: ...
 

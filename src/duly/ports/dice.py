@@ -9,3 +9,6 @@ class Dice(Protocol):
 
     def fraction(self) -> float:
         """Uniform in [0, 1)."""
+
+    def secret(self) -> str:
+        """At least 32 random bytes that nobody can guess, as text that is safe in a URL."""

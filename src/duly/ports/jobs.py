@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from duly.domain.ids import JobId, PoolName
+from duly.domain.ids import JobId, Owner, PoolName
 from duly.domain.instants import Instant
-from duly.domain.jobs import Crowd, Entry, FinishedJob, Job, Put
+from duly.domain.jobs import Crowd, Entry, FinishedJob, Job, JobState, JobStatus, Put
 
 
 class JobStore(Protocol):
@@ -30,6 +30,16 @@ class JobStore(Protocol):
 
     async def upcoming(self, pool: PoolName, most: int) -> list[Job]:
         """What is ready in a pool, in the order in which it will run."""
+
+    async def live(
+        self, owner: Owner | None, *, pool: PoolName | None, state: JobState | None, after: JobId | None, most: int
+    ) -> list[Job]:
+        """In order of id; of an owner's runs, or of everybody and nobody if none is named."""
+
+    async def ended(
+        self, owner: Owner | None, *, pool: PoolName | None, status: JobStatus | None, before: JobId | None, most: int
+    ) -> list[FinishedJob]:
+        """The same of ended jobs, the last drawn id first."""
 
     async def cancel(self, job_id: JobId, *, reason: str, now: Instant) -> bool:
         """Ends a job that nobody has claimed (True), or asks the worker that has it to stop (False)."""

@@ -6,14 +6,19 @@ from typing import Protocol, TypeVar
 from duly.domain.jobs import Entry
 from duly.ports.audit import AuditStore
 from duly.ports.clock import Clock
+from duly.ports.declarations import DeclarationStore
+from duly.ports.health import HealthStore
 from duly.ports.jobs import JobStore
 from duly.ports.ledger import LedgerStore
 from duly.ports.logs import LogStore
 from duly.ports.order import OrderStore
 from duly.ports.pools import PoolStore
+from duly.ports.requests import RequestStore
+from duly.ports.runs import RunStore
 from duly.ports.schedules import ScheduleStore
 from duly.ports.sessions import SessionStore
 from duly.ports.tickets import TicketStore
+from duly.ports.tokens import TokenStore
 from duly.ports.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -25,6 +30,10 @@ class Transaction(Protocol):
     @property
     def audit(self) -> AuditStore: ...
     @property
+    def declarations(self) -> DeclarationStore: ...
+    @property
+    def health(self) -> HealthStore: ...
+    @property
     def jobs(self) -> JobStore: ...
     @property
     def ledger(self) -> LedgerStore: ...
@@ -35,11 +44,17 @@ class Transaction(Protocol):
     @property
     def pools(self) -> PoolStore: ...
     @property
+    def requests(self) -> RequestStore: ...
+    @property
+    def runs(self) -> RunStore: ...
+    @property
     def schedules(self) -> ScheduleStore: ...
     @property
     def sessions(self) -> SessionStore: ...
     @property
     def tickets(self) -> TicketStore: ...
+    @property
+    def tokens(self) -> TokenStore: ...
 
 
 Work = Callable[[Transaction], Awaitable[T]]

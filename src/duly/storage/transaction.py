@@ -3,14 +3,19 @@
 from duly.storage.executor import Executor
 from duly.storage.sql.audit import SqlAudit
 from duly.storage.sql.claims import Claims, HotPath
+from duly.storage.sql.declarations import SqlDeclarations
+from duly.storage.sql.health import SqlHealth
 from duly.storage.sql.jobs import SqlJobs
 from duly.storage.sql.ledger import SqlLedger
 from duly.storage.sql.logs import SqlLogs
 from duly.storage.sql.order import SqlOrder
 from duly.storage.sql.pools import SqlPools
+from duly.storage.sql.requests import SqlRequests
+from duly.storage.sql.runs import SqlRuns
 from duly.storage.sql.schedules import SqlSchedules
 from duly.storage.sql.sessions import SqlSessions
 from duly.storage.sql.tickets import SqlTickets
+from duly.storage.sql.tokens import SqlTokens
 
 
 class SqlTransaction:
@@ -25,6 +30,14 @@ class SqlTransaction:
     @property
     def audit(self) -> SqlAudit:
         return SqlAudit(self._x)
+
+    @property
+    def declarations(self) -> SqlDeclarations:
+        return SqlDeclarations(self._x)
+
+    @property
+    def health(self) -> SqlHealth:
+        return SqlHealth(self._x)
 
     @property
     def jobs(self) -> SqlJobs:
@@ -47,6 +60,14 @@ class SqlTransaction:
         return SqlPools(self._x, self._claims)
 
     @property
+    def requests(self) -> SqlRequests:
+        return SqlRequests(self._x)
+
+    @property
+    def runs(self) -> SqlRuns:
+        return SqlRuns(self._x)
+
+    @property
     def schedules(self) -> SqlSchedules:
         return SqlSchedules(self._x)
 
@@ -57,6 +78,10 @@ class SqlTransaction:
     @property
     def tickets(self) -> SqlTickets:
         return SqlTickets(self._x, self._claims)
+
+    @property
+    def tokens(self) -> SqlTokens:
+        return SqlTokens(self._x)
 
     @property
     def _claims(self) -> Claims:

@@ -1,6 +1,7 @@
 """The machine's own dice."""
 
 import random
+import secrets
 
 import uuid_utils
 
@@ -15,3 +16,6 @@ class SystemDice:
 
     def fraction(self) -> float:
         return random.random()  # noqa: S311  # spreads load, guards nothing
+
+    def secret(self) -> str:
+        return secrets.token_urlsafe(32)

@@ -26,8 +26,11 @@ class SqlAudit:
     def __init__(self, executor: Executor) -> None:
         self._x = executor
 
-    async def schedules(self, *, after: ScheduleId | None, most: int) -> list[Schedule]:
-        rows = await self._x.fetch("audited_schedules", after=after or "", most=most)
+    async def schedules(self, *, after: ScheduleId | None, most: int, owner: str | None = None) -> list[Schedule]:
+        if owner is None:
+            rows = await self._x.fetch("audited_schedules", after=after or "", most=most)
+        else:
+            rows = await self._x.fetch("audited_schedules_of_owner", owner=owner, after=after or "", most=most)
         return [schedule_from_row(row) for row in rows]
 
     async def revisions(self, among: Among, *, after: Revision | None, most: int) -> list[Revision]:

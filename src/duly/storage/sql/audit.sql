@@ -3,6 +3,10 @@
 -- name: audited_schedules
 SELECT {schedule_columns}, {plan_columns} FROM schedules WHERE id > :after ORDER BY id LIMIT :most
 
+-- name: audited_schedules_of_owner
+SELECT {schedule_columns}, {plan_columns} FROM schedules
+WHERE owner_user_id = :owner AND id > :after ORDER BY id LIMIT :most
+
 -- name: audited_revisions
 SELECT {revision_columns}, {plan_columns} FROM schedule_revisions
 WHERE (schedule_id, number) > (:schedule_id, :number) AND schedule_id <= :last

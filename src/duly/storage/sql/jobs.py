@@ -1,9 +1,10 @@
 """Jobs in SQL: put, look, cancel, stage, prune."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from duly.domain.errors import Unavailable
-from duly.domain.ids import JobId, PoolName
+from duly.domain.ids import JobId, Owner, PoolName
 from duly.domain.instants import Instant, Micros
 from duly.domain.jobs import (
     Crowd,
@@ -12,6 +13,7 @@ from duly.domain.jobs import (
     Job,
     JobAlreadyFinished,
     JobState,
+    JobStatus,
     NewJob,
     Put,
     PutOutcome,
@@ -21,7 +23,14 @@ from duly.domain.jobs import (
 from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
 from duly.storage.executor import Executor, Row
 from duly.storage.sql.lanes import Lanes
-from duly.storage.sql.rows import entry_row, finished_from_row, job_from_row, pool_from_row, resources_text
+from duly.storage.sql.rows import (
+    PAST_EVERY_ID,
+    entry_row,
+    finished_from_row,
+    job_from_row,
+    pool_from_row,
+    resources_text,
+)
 from duly.storage.sql.topics import CANCEL, DUE, pool_topic
 
 _MOST_ROUNDS = 100
@@ -188,6 +197,25 @@ class SqlJobs:
 
     async def upcoming(self, pool: PoolName, most: int) -> list[Job]:
         return [job_from_row(row) for row in await self._x.fetch("upcoming", pool=pool, most=most)]
+
+    async def live(
+        self, owner: Owner | None, *, pool: PoolName | None, state: JobState | None, after: JobId | None, most: int
+    ) -> list[Job]:
+        asked = {"pool": pool, "state": state and state.value, "after": after or "", "most": most}
+        rows = await self._of_owner("live_jobs", owner, asked)
+        return [job_from_row(row) for row in rows]
+
+    async def ended(
+        self, owner: Owner | None, *, pool: PoolName | None, status: JobStatus | None, before: JobId | None, most: int
+    ) -> list[FinishedJob]:
+        asked = {"pool": pool, "status": status and status.value, "before": before or PAST_EVERY_ID, "most": most}
+        rows = await self._of_owner("ended_jobs", owner, asked)
+        return [finished_from_row(row) for row in rows]
+
+    async def _of_owner(self, statement: str, owner: Owner | None, asked: dict[str, Any]) -> Sequence[Row]:
+        if owner is None:
+            return await self._x.fetch(statement, **asked)
+        return await self._x.fetch(f"{statement}_of_owner", owner=owner, **asked)
 
     async def cancel(self, job_id: JobId, *, reason: str, now: Instant) -> bool:
         job = await self.lock(job_id)

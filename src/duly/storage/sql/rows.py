@@ -7,6 +7,9 @@ from duly.domain.retries import RetryPolicy
 from duly.domain.tickets import Ticket, TicketState
 from duly.storage.executor import Row
 
+# Ids begin with a letter, and both databases compare them byte by byte.
+PAST_EVERY_ID = "~"
+
 
 def resources_text(resources: tuple[PoolName, ...]) -> str | None:
     return ",".join(resources) or None

@@ -417,3 +417,12 @@ DELETE FROM job_progress WHERE job_id = ANY(:job_id::text[])
 -- name: forget_artifacts
 -- columns: job_id
 DELETE FROM job_artifacts WHERE job_id = ANY(:job_id::text[])
+
+-- name: last_runs
+-- columns: schedule_id
+SELECT r.* FROM schedules s CROSS JOIN LATERAL (
+  SELECT {run_columns} FROM schedule_runs
+  WHERE schedule_id = s.id AND {has_run} AND scheduled_for <= s.last_run_at
+  ORDER BY scheduled_for DESC, own_key DESC LIMIT 1
+) r
+WHERE s.id = ANY(:schedule_id::text[])

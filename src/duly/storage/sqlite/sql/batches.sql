@@ -274,3 +274,10 @@ DELETE FROM job_progress WHERE job_id = :job_id
 -- name: forget_artifacts
 -- columns: job_id
 DELETE FROM job_artifacts WHERE job_id = :job_id
+
+-- name: last_runs
+-- columns: schedule_id
+SELECT {run_columns} FROM schedule_runs
+WHERE schedule_id = :schedule_id AND {has_run}
+  AND scheduled_for <= (SELECT last_run_at FROM schedules WHERE schedules.id = :schedule_id)
+ORDER BY scheduled_for DESC, own_key DESC LIMIT 1

@@ -1,0 +1,39 @@
+"""Runs in SQL, as callers look for them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from duly.domain.ids import RunId, ScheduleId
+from duly.domain.runs import Run
+from duly.ports.runs import RunsAsked
+from duly.storage.executor import Executor, Row
+from duly.storage.sql.rows import PAST_EVERY_ID
+from duly.storage.sql.schedule_rows import run_from_row
+
+
+class SqlRuns:
+    __slots__ = ("_x",)
+
+    def __init__(self, executor: Executor) -> None:
+        self._x = executor
+
+    async def newest(self, asked: RunsAsked, *, before: RunId | None, most: int) -> list[Run]:
+        filters = {
+            "status": asked.status and asked.status.value,
+            "kind": asked.kind and asked.kind.value,
+            "before": before or PAST_EVERY_ID,
+            "most": most,
+        }
+        return [run_from_row(row) for row in await self._newest(asked, filters)]
+
+    async def _newest(self, asked: RunsAsked, filters: dict[str, Any]) -> Sequence[Row]:
+        """Each way of asking has its index, so each has its statement."""
+        if asked.schedule_id is not None:
+            return await self._x.fetch("newest_runs_of_schedule", schedule_id=asked.schedule_id, **filters)
+        if asked.owner is not None:
+            return await self._x.fetch("newest_runs_of_owner", owner=asked.owner, **filters)
+        return await self._x.fetch("newest_runs", **filters)
+
+    async def last_of(self, schedule_ids: Sequence[ScheduleId]) -> Mapping[ScheduleId, Run]:
+        rows = await self._x.each("last_runs", [(schedule_id,) for schedule_id in schedule_ids])
+        return {run.schedule_id: run for run in map(run_from_row, rows)}
