@@ -9,6 +9,7 @@ from typing import Self, TypeVar
 
 from duly.application.audit import Audit
 from duly.application.declarations import Declarations
+from duly.application.groups import Groups
 from duly.application.health import Health
 from duly.application.jobs import Jobs
 from duly.application.logs import Logs
@@ -20,6 +21,7 @@ from duly.application.runs import Runs
 from duly.application.schedules import Schedules
 from duly.application.sessions import Sessions
 from duly.application.tally import Tally
+from duly.application.templates import Templates
 from duly.application.tickets import Tickets
 from duly.application.timekeeping import Timekeeping
 from duly.application.tokens import Tokens
@@ -51,6 +53,7 @@ class Queue:
     dice: Dice
     audit: Audit
     declarations: Declarations
+    groups: Groups
     health: Health
     jobs: Jobs
     logs: Logs
@@ -60,6 +63,7 @@ class Queue:
     runs: Runs
     schedules: Schedules
     sessions: Sessions
+    templates: Templates
     tickets: Tickets
     timekeeping: Timekeeping
     tokens: Tokens
@@ -81,6 +85,7 @@ class Queue:
             dice=dice,
             audit=Audit(storage=storage, outage_after=pace.outage_after),
             declarations=Declarations(schedules),
+            groups=Groups(storage, dice, pace, places),
             health=Health(storage, pace),
             jobs=Jobs(storage, dice, places),
             logs=Logs(storage),
@@ -90,6 +95,7 @@ class Queue:
             runs=Runs(storage, pace),
             schedules=schedules,
             sessions=Sessions(storage, dice),
+            templates=Templates(storage),
             tickets=Tickets(storage, dice),
             timekeeping=Timekeeping(storage, dice, places, pace),
             tokens=Tokens(storage, dice),

@@ -15,3 +15,7 @@ Token = NewType("Token", int)
 ScheduleId = NewType("ScheduleId", str)
 RunId = NewType("RunId", str)
 Owner = NewType("Owner", str)
+
+GroupId = NewType("GroupId", str)
+# A group's member: what the jobs of its chains name.
+MemberId = NewType("MemberId", str)
