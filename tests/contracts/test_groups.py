@@ -719,3 +719,18 @@ async def test_a_members_job_is_live_then_ended_and_names_its_member(world: Worl
     ended = await world.queue.jobs.find(member.job_id, owner="ann")
     assert isinstance(ended, FinishedJob)
     assert ended.member == member.id
+
+
+async def test_a_member_tried_again_leaves_those_that_were_cancelled_by_themselves(world: World) -> None:
+    group = await sequence(world, members("a", "b", "c"))
+    hand = await world.hand()
+    await end_next(hand)
+    first, second, _ = await told(world, group)
+    await world.queue.jobs.cancel(second.job_id, reason="not this one")
+
+    await world.queue.jobs.retry(first.job_id)
+    assert await states(world, group) == ["live", "CANCELLED", "pending"]
+    assert await hand.work_off() == ["a", "c"]
+
+    assert await states(world, group) == ["COMPLETED", "CANCELLED", "COMPLETED"]
+    assert await status(world, group) == "PARTIAL"

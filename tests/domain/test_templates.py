@@ -1,7 +1,7 @@
 """Templates, and the snapshots that are made from them."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
@@ -91,10 +91,8 @@ def test_a_template_that_makes_no_sense_is_refused(make: Callable[[], object]) -
         make()
 
 
-@pytest.mark.req("DEC-001")
-@pytest.mark.req("DEC-007")
-def test_a_retry_by_hand_is_the_next_attempt_of_its_chain_with_a_new_budget() -> None:
-    last = FinishedJob(
+def ended() -> FinishedJob:
+    return FinishedJob(
         id=JobId("job_3"),
         kind="mail",
         payload=Payload('{"n":1}'),
@@ -118,6 +116,19 @@ def test_a_retry_by_hand_is_the_next_attempt_of_its_chain_with_a_new_budget() ->
         retry=RetryPolicy(max_attempts=3, backoff_ms=7, backoff_cap_ms=8),
         timeout_ms=5,
     )
+
+
+@pytest.mark.req("INV-002")
+@pytest.mark.parametrize("name", FinishedJob.__slots__)
+def test_a_job_that_has_ended_is_read_only(name: str) -> None:
+    with pytest.raises(FrozenInstanceError):
+        setattr(ended(), name, None)
+
+
+@pytest.mark.req("DEC-001")
+@pytest.mark.req("DEC-007")
+def test_a_retry_by_hand_is_the_next_attempt_of_its_chain_with_a_new_budget() -> None:
+    last = ended()
 
     again = last.again(new_id=JobId("job_4"), attempts=3, now=Instant(NOW + 9), position=77)
 

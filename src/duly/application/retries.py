@@ -135,14 +135,15 @@ class Retries:
 
 
 async def _reopen(tx: Transaction, last: FinishedJob) -> None:
-    """A member's group runs again. One that goes in order has ended first: nothing runs beside what follows it."""
+    """A member's group runs again. One that goes in order, or is being cancelled, has to have ended first."""
     if last.member is None:
         return
     group_id, _ = member_of(last.member)
     group = await tx.groups.lock(group_id)
     if group is None:
         return
-    if group.mode is GroupMode.SEQUENTIAL and group.status is GroupStatus.RUNNING:
+    is_busy = group.mode is GroupMode.SEQUENTIAL or group.cancel_reason is not None
+    if is_busy and group.status is GroupStatus.RUNNING:
         raise GroupRunning(group_id)
     await tx.groups.revive(last.member)
 

@@ -86,10 +86,8 @@ class SqlGroups:
         return Progress(counts={MemberState(state): count for state, count in rows})
 
     async def live_jobs(self, group_id: GroupId) -> list[JobId]:
-        live: list[JobId] = []
-        for (chain,) in await self._x.fetch("live_members", group_id=group_id):
-            live += [JobId(job_id) for (job_id,) in await self._x.fetch("live_of_chain", chain=chain)]
-        return sorted(live)
+        rows = await self._x.fetch("live_jobs_of_group", group_id=group_id)
+        return sorted(JobId(job_id) for (job_id,) in rows)
 
     async def stop(self, group: Group, *, reason: str, now: Instant) -> Group:
         await self._x.fetch("ask_group_to_stop", id=group.id, reason=reason)

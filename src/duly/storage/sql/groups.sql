@@ -43,8 +43,12 @@ SELECT name, place FROM group_members WHERE group_id = :group_id AND name IS NOT
 -- name: next_pending
 SELECT {member_columns} FROM group_members WHERE group_id = :group_id AND state = 'pending' ORDER BY place LIMIT 1
 
--- name: live_members
-SELECT job_id FROM group_members WHERE group_id = :group_id AND state = 'live' ORDER BY place
+-- name: live_jobs_of_group
+-- By their chains, so that jobs need no index for it.
+SELECT j.id FROM group_members m JOIN jobs j ON j.id = m.job_id WHERE m.group_id = :group_id AND m.state = 'live'
+UNION ALL
+SELECT j.id FROM group_members m JOIN jobs j ON j.chain = m.job_id AND j.retry_of IS NOT NULL
+WHERE m.group_id = :group_id AND m.state = 'live'
 
 -- name: count_members
 SELECT state, count(*) FROM group_members WHERE group_id = :group_id GROUP BY state
