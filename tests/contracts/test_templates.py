@@ -269,7 +269,6 @@ async def test_the_database_refuses_every_other_change_of_an_ended_job(world: Wo
         "chain",
         "session",
         "ledger_run",
-        "member",
     )
     numbers = ("priority", "run_at", "created_at", "attempt", "max_attempts", "started_at", "token", "timeout_ms")
 

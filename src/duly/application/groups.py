@@ -1,6 +1,7 @@
 """What callers do with groups. `owner` is the caller; an operator names none."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -109,22 +110,28 @@ class Groups:
             group = await _known(tx, group_id, owner)
             # Before the group, as whoever ends one of them does; any that is put meanwhile is found below.
             for job_id in await tx.groups.live_jobs(group.id):
-                await _lock_if_live(tx, job_id)
+                with suppress(UnknownJob, JobAlreadyFinished):
+                    await tx.jobs.lock(job_id)
             group = _owned(await tx.groups.lock(group.id), group.id, None)
             if group.status is not GroupStatus.RUNNING:
                 if is_rerun and (group.cancel_reason, group.ended_at) == (reason, now):
                     return group
                 raise GroupAlreadyEnded(group.id, group.status)
             await tx.groups.stop(group, reason=reason, now=now)
-            for job_id in await tx.groups.live_jobs(group.id):
-                await self._cancel_job(tx, job_id, reason, now)
+            await self._cancel_live(tx, group.id, reason, now)
             return _owned(await tx.groups.get(group.id), group.id, None)
 
         return await self.storage.transact(work)
 
-    async def _cancel_job(self, tx: Transaction, job_id: JobId, reason: str, now: Instant) -> None:
-        if not await tx.jobs.cancel(job_id, reason=reason, now=now):
-            await tx.ledger.revoke_later(job_id, at=Instant(now + self.pace.stop_within), reason=reason)
+    async def _cancel_live(self, tx: Transaction, group_id: GroupId, reason: str, now: Instant) -> None:
+        """Round by round: one that was not locked before may have failed meanwhile, and be tried again already."""
+        asked: set[JobId] = set()
+        while left := set(await tx.groups.live_jobs(group_id)) - asked:
+            for job_id in sorted(left):
+                asked.add(job_id)
+                with suppress(UnknownJob, JobAlreadyFinished):
+                    if not await tx.jobs.cancel(job_id, reason=reason, now=now):
+                        await tx.ledger.revoke_later(job_id, at=Instant(now + self.pace.stop_within), reason=reason)
 
     async def retry(self, group_id: str, *, owner: str | None) -> Group:
         """New chains for the members that failed or were cancelled; the group is RUNNING again."""
@@ -190,13 +197,6 @@ def _check_params(snapshot: Snapshot, mode: GroupMode, names: Mapping[str, int],
         reference.place(names, before=place, field=where)
     if not found:
         snapshot.payload()
-
-
-async def _lock_if_live(tx: Transaction, job_id: JobId) -> None:
-    try:
-        await tx.jobs.lock(job_id)
-    except (UnknownJob, JobAlreadyFinished):
-        return
 
 
 async def _known(tx: Transaction, group_id: str, owner: str | None) -> Group:

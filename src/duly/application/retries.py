@@ -7,7 +7,7 @@ from duly.application.owners import job_known, owner_of_job
 from duly.application.places import Places
 from duly.domain.errors import DulyError, Unavailable
 from duly.domain.groups import GroupMode, GroupRunning, GroupStatus, member_of
-from duly.domain.ids import JobId, Owner, PoolName
+from duly.domain.ids import JobId, MemberId, Owner, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import FinishedJob, Put, PutOutcome, UnknownJob
 from duly.domain.templates import Origin
@@ -77,9 +77,10 @@ class Retries:
             last = await tx.retries.lock_last(asked.chain, asked=asked.id)
             if key is not None and (earlier := await tx.retries.by_key(asked.chain, key)) is not None:
                 return Put(earlier, PutOutcome.CREATED)
-            await _reopen(tx, last)
+            member = await _reopened(tx, last)
             await _keep_owner(tx, last)
-            again = last.again(new_id=new_id, attempts=await tx.retries.budget(last), now=now, position=position)
+            budget = await tx.retries.budget(last)
+            again = last.again(new_id=new_id, attempts=budget, now=now, position=position, member=member)
             await tx.retries.add(again, key=key)
             return Put(new_id, PutOutcome.CREATED)
 
@@ -134,18 +135,20 @@ class Retries:
         return found[:most]
 
 
-async def _reopen(tx: Transaction, last: FinishedJob) -> None:
+async def _reopened(tx: Transaction, last: FinishedJob) -> MemberId | None:
     """A member's group runs again. One that goes in order, or is being cancelled, has to have ended first."""
-    if last.member is None:
-        return
-    group_id, _ = member_of(last.member)
+    member = await tx.groups.member_of_chain(last.chain)
+    if member is None:
+        return None
+    group_id, _ = member_of(member)
     group = await tx.groups.lock(group_id)
-    if group is None:
-        return
+    if group is None or await tx.groups.member_of_chain(last.chain) is None:
+        return None  # replaced, or forgotten, while we waited
     is_busy = group.mode is GroupMode.SEQUENTIAL or group.cancel_reason is not None
     if is_busy and group.status is GroupStatus.RUNNING:
         raise GroupRunning(group_id)
-    await tx.groups.revive(last.member)
+    await tx.groups.revive(member)
+    return member
 
 
 async def _keep_owner(tx: Transaction, last: FinishedJob) -> None:

@@ -270,9 +270,10 @@ class FinishedJob:
     retry: RetryPolicy = DEFAULT_RETRY
     timeout_ms: int | None = None
     retryable: bool = True
-    member: MemberId | None = None
 
-    def again(self, *, new_id: JobId, attempts: int, now: Instant, position: int) -> Job:
+    def again(
+        self, *, new_id: JobId, attempts: int, now: Instant, position: int, member: MemberId | None = None
+    ) -> Job:
         """The job that a person asks for after this one, the last of its chain: with `attempts` more, itself included.
 
         What became of a slot stays as it was recorded, so it carries no row of the ledger.
@@ -298,7 +299,7 @@ class FinishedJob:
             timeout_ms=self.timeout_ms,
             retry_of=self.id,
             chain=self.chain,
-            member=self.member,
+            member=member,
         )
 
 

@@ -191,12 +191,21 @@ def checked(params: object, schema: Payload | None) -> Payload:
     return text
 
 
+def command_of(payload: Payload) -> tuple[Command, Payload]:
+    """The program that a command's job names, and the params for it."""
+    whole = value_of(payload)
+    try:
+        named = whole["command"]
+        command = Command(argv=tuple(named["argv"]), env=named["env"], cwd=named["cwd"])
+        return command, payload_of(whole["params"], field="params")
+    except (TypeError, KeyError, AttributeError):
+        raise InvalidInput("params", "this job names no command", fix="put it again, from a template") from None
+
+
 def rewrapped(params: Payload, *, of: Payload) -> Payload:
     """A command's payload with other params."""
-    whole = value_of(of)
-    if not isinstance(whole, dict) or "command" not in whole:
-        raise InvalidInput("params", "this job names no command", fix="put it again, from a template")
-    return json_of({"command": whole["command"], "params": value_of(params)}, field="params")
+    named, _ = command_of(of)
+    return json_of({"command": named.as_value(), "params": value_of(params)}, field="params")
 
 
 def webhook_of(url: object) -> str:

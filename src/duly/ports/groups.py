@@ -27,6 +27,9 @@ class GroupStore(Protocol):
     async def members(self, group_id: GroupId, *, after: int = -1, most: int) -> list[Member]:
         """In their places."""
 
+    async def member_of_chain(self, chain: JobId) -> MemberId | None:
+        """The member whose chain it is now; None for one that was replaced when its group was tried again."""
+
     async def progress(self, group_id: GroupId) -> Progress: ...
 
     async def live_jobs(self, group_id: GroupId) -> list[JobId]:

@@ -109,15 +109,16 @@ class Claims:
                 r.ending.error,
                 r.ending.exit_code,
                 r.ending.result,
-                _NOT_RETRYABLE if r.ending.status is JobStatus.FAILED and not r.ending.retryable else None,
+                None if r.ending.retryable else _NOT_RETRYABLE,
             )
             for r in reports
         ]
         done = await self._hot.finish(self._x, session, rows, now)
         ids = {row[0] for row in done}
-        await self._end_runs(job_id for job_id, *_, ledger_run, _ in done if ledger_run and job_id not in retries)
+        # By place, ledger_run and member: to take each row apart would cost more than all the rest here.
+        await self._end_runs(row[0] for row in done if row[4] and row[0] not in retries)
         await self._follow(done, [retry for job_id, retry in retries.items() if job_id in ids])
-        if ended := [job_id for job_id, *_, member in done if member and job_id not in retries]:
+        if ended := [row[0] for row in done if row[5] and row[0] not in retries]:
             await Memberships(self._x).end(ended, now)
         return ids, await self._stale(session, [r for r in reports if r.job.id not in ids])
 
@@ -148,9 +149,9 @@ class Claims:
             for job in retries:
                 self._x.wake(pool_topic(job.pool) if _retry_state(job) is JobState.READY else DUE)
             await self._lanes.step_back([job.lane for job in retries if _retry_state(job) is JobState.READY])
-        lanes = {lane for _, lane, *_ in done if lane} - {job.lane for job in retries}
+        lanes = {row[1] for row in done if row[1]} - {job.lane for job in retries}
         await self._lanes.leave(lanes)
-        await self.release(Counter(name for _, _, pool, more, *_ in done for name in (pool, *resource_names(more))))
+        await self.release(Counter(name for _, _, pool, more, _, _ in done for name in (pool, *resource_names(more))))
 
     async def release(self, freed: Counter[PoolName]) -> None:
         """Gives places back, to parked jobs and to whoever waits for a full pool."""
@@ -269,8 +270,8 @@ class Claims:
         cancelled = [job for job in back if returned[job.id] is not None]
         members: list[JobId] = []
         for job in cancelled:
-            ((member,),) = await self._x.fetch("record_withdrawn", id=job.id, reason=returned[job.id], now=now)
-            await self._x.fetch("remove_job", id=job.id)
+            await self._x.fetch("record_withdrawn", id=job.id, reason=returned[job.id], now=now)
+            ((member,),) = await self._x.fetch("remove_job", id=job.id)
             members += [job.id] if member else []
         await self._end_runs(job.id for job in cancelled if job.ledger_run)
         await self._lanes.leave(job.lane for job in cancelled if job.lane)

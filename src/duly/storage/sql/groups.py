@@ -81,6 +81,11 @@ class SqlGroups:
         rows = await self._x.fetch("members_of_group", group_id=group_id, after=after, most=most)
         return [member_from_row(row) for row in rows]
 
+    async def member_of_chain(self, chain: JobId) -> MemberId | None:
+        for (member,) in await self._x.fetch("member_of_chain", chain=chain):
+            return MemberId(member)
+        return None
+
     async def progress(self, group_id: GroupId) -> Progress:
         rows = await self._x.fetch("count_members", group_id=group_id)
         return Progress(counts={MemberState(state): count for state, count in rows})

@@ -37,6 +37,10 @@ SELECT {member_columns} FROM group_members WHERE group_id = :group_id AND place 
 -- name: member_at
 SELECT {member_columns} FROM group_members WHERE group_id = :group_id AND place = :place
 
+-- name: member_of_chain
+-- A chain that was replaced when its group was tried again is no member's any more.
+SELECT id FROM group_members WHERE job_id = :chain
+
 -- name: member_places
 SELECT name, place FROM group_members WHERE group_id = :group_id AND name IS NOT NULL
 

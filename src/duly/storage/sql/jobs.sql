@@ -8,7 +8,7 @@ ledger_run, member
 -- fragment: finished_columns
 id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of, chain,
 session, token, started_at, finished_at, status, error, exit_code, result, ledger_run, backoff_ms,
-backoff_cap_ms, timeout_ms, retryable, member
+backoff_cap_ms, timeout_ms, retryable
 
 -- fragment: in_order
 rank, position, created_at, id
@@ -73,12 +73,11 @@ UPDATE jobs SET cancel_reason = COALESCE(cancel_reason, :reason) WHERE id = :id
 INSERT INTO finished_jobs ({finished_columns})
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
        chain, NULL, NULL, NULL, :now, 'CANCELLED', :reason, NULL, NULL, ledger_run,
-       backoff_ms, backoff_cap_ms, timeout_ms, NULL, member
+       backoff_ms, backoff_cap_ms, timeout_ms, NULL
 FROM jobs WHERE id = :id
-RETURNING member
 
 -- name: remove_job
-DELETE FROM jobs WHERE id = :id
+DELETE FROM jobs WHERE id = :id RETURNING member
 
 -- name: due
 -- Jobs whose time has come.
@@ -93,9 +92,8 @@ SELECT min(run_at) FROM jobs WHERE state IN ('scheduled', 'backoff')
 -- Oldest first and a few at a time, so that nobody waits for it. A running group may still ask for what its members left.
 DELETE FROM finished_jobs WHERE id IN
   (SELECT id FROM finished_jobs f WHERE finished_at < :before
-     AND (member IS NULL OR NOT EXISTS (
-       SELECT 1 FROM group_members m JOIN job_groups g ON g.id = m.group_id
-       WHERE m.id = f.member AND g.status = 'RUNNING'))
+     AND NOT EXISTS (SELECT 1 FROM group_members m JOIN job_groups g ON g.id = m.group_id
+                     WHERE m.job_id = f.chain AND g.status = 'RUNNING')
    ORDER BY finished_at LIMIT :most)
 RETURNING id, chain
 

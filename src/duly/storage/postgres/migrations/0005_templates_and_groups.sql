@@ -6,7 +6,6 @@ ALTER TABLE finished_jobs ADD COLUMN backoff_ms bigint;
 ALTER TABLE finished_jobs ADD COLUMN backoff_cap_ms bigint;
 ALTER TABLE finished_jobs ADD COLUMN timeout_ms bigint;
 ALTER TABLE finished_jobs ADD COLUMN retryable bigint;
-ALTER TABLE finished_jobs ADD COLUMN member text COLLATE "C";
 
 -- Few jobs fail, and those that did are looked for among all that ended.
 CREATE INDEX finished_jobs_failed ON finished_jobs (id) WHERE status = 'FAILED';
@@ -80,6 +79,7 @@ CREATE TABLE group_members (
 );
 
 CREATE UNIQUE INDEX group_members_in_order ON group_members (group_id, place);
+CREATE INDEX group_members_by_chain ON group_members (job_id);
 CREATE INDEX group_members_pending ON group_members (pool) WHERE state = 'pending';
 
 -- What a worker was handed stays as it was handed over; of what has ended only its end may be corrected. A claim's token is
@@ -95,7 +95,7 @@ FOR EACH ROW WHEN (OLD.state IN ('claimed', 'running')) EXECUTE FUNCTION duly_re
 
 CREATE TRIGGER finished_jobs_fixed BEFORE UPDATE OF
   id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of, chain,
-  session, started_at, ledger_run, backoff_ms, backoff_cap_ms, timeout_ms, retryable, member ON finished_jobs
+  session, started_at, ledger_run, backoff_ms, backoff_cap_ms, timeout_ms, retryable ON finished_jobs
 FOR EACH ROW EXECUTE FUNCTION duly_refuse('finished_jobs_fixed');
 
 CREATE TRIGGER finished_jobs_token_fixed BEFORE UPDATE OF token ON finished_jobs

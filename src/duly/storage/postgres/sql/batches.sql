@@ -101,14 +101,15 @@ WITH held AS MATERIALIZED (
     FOR UPDATE) AS job
 ), removed AS (
   DELETE FROM jobs WHERE id = ANY(ARRAY(SELECT id FROM held))
+), recorded AS (
+  INSERT INTO finished_jobs ({finished_columns})
+  SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
+         chain, session, token, started_at, :now::bigint, CASE WHEN stopped THEN 'CANCELLED' ELSE status END,
+         CASE WHEN stopped THEN cancel_reason ELSE error END, exit_code, result, ledger_run, backoff_ms,
+         backoff_cap_ms, timeout_ms, retryable
+  FROM held
 )
-INSERT INTO finished_jobs ({finished_columns})
-SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
-       chain, session, token, started_at, :now::bigint, CASE WHEN stopped THEN 'CANCELLED' ELSE status END,
-       CASE WHEN stopped THEN cancel_reason ELSE error END, exit_code, result, ledger_run, backoff_ms,
-       backoff_cap_ms, timeout_ms, retryable, member
-FROM held
-RETURNING id, lane, pool, resources, ledger_run, member
+SELECT id, lane, pool, resources, ledger_run, member FROM held
 
 -- name: finish_alike
 -- columns: id
@@ -117,13 +118,14 @@ WITH done AS (
   DELETE FROM jobs
   WHERE id = ANY(:id::text[]) AND token = :token AND session IS NOT DISTINCT FROM :session AND state = 'running'
   RETURNING *
+), recorded AS (
+  INSERT INTO finished_jobs ({finished_columns})
+  SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
+         chain, session, token, started_at, :now::bigint, :status, NULL, NULL, NULL, ledger_run,
+         backoff_ms, backoff_cap_ms, timeout_ms, NULL
+  FROM done
 )
-INSERT INTO finished_jobs ({finished_columns})
-SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
-       chain, session, token, started_at, :now::bigint, :status, NULL, NULL, NULL, ledger_run,
-       backoff_ms, backoff_cap_ms, timeout_ms, NULL, member
-FROM done
-RETURNING id, lane, pool, resources, ledger_run, member
+SELECT id, lane, pool, resources, ledger_run, member FROM done
 
 -- name: already_finished
 -- columns: id token
@@ -468,10 +470,10 @@ ON CONFLICT DO NOTHING
 -- columns: job
 -- Members whose chains have ended, as their last jobs did.
 WITH f AS MATERIALIZED (
-  SELECT id, member, status, error, finished_at FROM finished_jobs WHERE id = ANY(:job::text[])
+  SELECT id, chain, status, error, finished_at FROM finished_jobs WHERE id = ANY(:job::text[])
 )
 UPDATE group_members SET {as_its_last_job} FROM f
-WHERE group_members.id = ANY(ARRAY(SELECT member FROM f)) AND group_members.id = f.member AND group_members.state = 'live'
+WHERE group_members.job_id = ANY(ARRAY(SELECT chain FROM f)) AND group_members.job_id = f.chain AND group_members.state = 'live'
 RETURNING group_members.group_id, group_members.place, group_members.state
 
 -- name: set_members_live

@@ -37,7 +37,7 @@ SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_
        chain, session, token, started_at, :now,
        CASE WHEN cancel_reason IS NOT NULL AND :status = 'FAILED' THEN 'CANCELLED' ELSE :status END,
        CASE WHEN cancel_reason IS NOT NULL AND :status = 'FAILED' THEN cancel_reason ELSE :error END,
-       :exit_code, :result, ledger_run, backoff_ms, backoff_cap_ms, timeout_ms, :retryable, member
+       :exit_code, :result, ledger_run, backoff_ms, backoff_cap_ms, timeout_ms, :retryable
 FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'running'
 
 -- name: finish
@@ -52,7 +52,7 @@ RETURNING id, lane, pool, resources, ledger_run, member
 INSERT INTO finished_jobs ({finished_columns})
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
        chain, session, token, started_at, :now, :status, NULL, NULL, NULL, ledger_run,
-       backoff_ms, backoff_cap_ms, timeout_ms, NULL, member
+       backoff_ms, backoff_cap_ms, timeout_ms, NULL
 FROM jobs
 WHERE id IN (SELECT value FROM json_each(:ids)) AND +session = :session AND token = :token AND state = 'running'
 
@@ -315,7 +315,7 @@ ON CONFLICT DO NOTHING
 -- columns: job
 -- Members whose chains have ended, as their last jobs did.
 UPDATE group_members SET {as_its_last_job}
-FROM finished_jobs f WHERE f.id = :job AND group_members.id = f.member AND group_members.state = 'live'
+FROM finished_jobs f WHERE f.id = :job AND group_members.job_id = f.chain AND group_members.state = 'live'
 RETURNING group_members.group_id, group_members.place, group_members.state
 
 -- name: set_members_live
