@@ -87,7 +87,7 @@ class NewTemplate:
     def _job(self) -> NewJob:
         return NewJob(
             kind=COMMAND_KIND if self.kind is None else self.kind,
-            params=self.params,
+            params={} if self.params is None else self.params,
             lane=self.lane,
             pool=self.pool,
             resources=self.resources,
