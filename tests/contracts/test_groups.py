@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from duly.domain.errors import InvalidInput
+from duly.domain.errors import Conflict, InvalidInput
 from duly.domain.groups import (
     Group,
     GroupAlreadyEnded,
@@ -746,3 +747,35 @@ async def test_a_member_tried_again_leaves_those_that_were_cancelled_by_themselv
 
     assert await states(world, group) == ["COMPLETED", "CANCELLED", "COMPLETED"]
     assert await status(world, group) == "PARTIAL"
+
+
+@pytest.mark.req("INV-006")
+async def test_whatever_meets_at_once_every_group_ends_as_its_members_did(world: World) -> None:
+    """Three hands, one who cancels and one who tries again, all at the same time; the laws are checked afterwards."""
+    groups = [
+        await (sequence if n % 2 else _together)(world, members(f"a{n}", f"b{n}", f"c{n}", lane=f"lane {n % 3}"))
+        for n in range(8)
+    ]
+    queues = [await world.another() for _ in range(4)]
+
+    async def work(hand: Hand, ending: Ending) -> None:
+        for _ in range(12):
+            await hand.finish(*await hand.claim(2), ending=ending)
+
+    async def meddle(queue: Any) -> None:
+        for group in groups * 2:
+            with suppress(Conflict):
+                await queue.groups.cancel(group.id, owner=None, reason="enough")
+            with suppress(Conflict):
+                await queue.groups.retry(group.id, owner=None)
+
+    hands = [await world.hand(queue=queue) for queue in queues[:3]]
+    await asyncio.gather(*map(work, hands, (COMPLETED, FAILED, COMPLETED)), meddle(queues[3]))
+    while claimed := await hands[0].claim(10):
+        await hands[0].finish(*claimed)
+
+    assert {await status(world, group) for group in groups} <= {"COMPLETED", "PARTIAL", "CANCELLED"}
+
+
+async def _together(world: World, asked: Sequence[NewMember]) -> Group:
+    return await world.queue.groups.create(NewGroup(members=asked), owner="ann")
