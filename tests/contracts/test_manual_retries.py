@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from duly.application import retries
 from duly.application.retries import FailedFilter
 from duly.domain.cadence import every
 from duly.domain.errors import InvalidInput
@@ -231,6 +232,19 @@ async def test_a_bulk_retry_previews_exactly_what_it_touches_and_keeps_to_its_ca
     assert len(done.puts) == 3
     left = {job.id for job in await jobs.failed(owner=None)}
     assert left & {*ids, elsewhere, late} == {*ids[:2], elsewhere, late}
+
+
+@pytest.mark.req("OWN-05")
+async def test_a_bulk_retry_finds_what_it_was_told_behind_many_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retries, "MOST_LISTED", 2)
+    hand = await world.hand()
+    ids = [await _failed(world, hand) for _ in range(7)]
+
+    done = await world.queue.jobs.retry_failed(FailedFilter(jobs=(ids[0], ids[3])), owner=None, cap=2, dry_run=False)
+
+    assert (done.jobs, done.more, len(done.puts)) == ((ids[3], ids[0]), False, 2)
 
 
 @pytest.mark.req("OWN-05")

@@ -123,15 +123,15 @@ class Retries:
         return Retried(jobs=jobs, more=more, puts=tuple(puts), skipped=tuple(skipped))
 
     async def _found(self, which: FailedFilter, owner: str | None, most: int) -> list[JobId]:
+        named = None if which.jobs is None else set(which.jobs)
         found: list[JobId] = []
+        last: JobId | None = None
         while len(found) < most:
-            page = await self.failed(owner=owner, which=which, before=found[-1] if found else None, most=MOST_LISTED)
-            found += [job.id for job in page]
+            page = await self.failed(owner=owner, which=which, before=last, most=MOST_LISTED)
+            found += [job.id for job in page if named is None or job.id in named]
             if len(page) < MOST_LISTED:
                 break
-        if which.jobs is not None:
-            named = set(which.jobs)
-            found = [job_id for job_id in found if job_id in named]
+            last = page[-1].id
         return found[:most]
 
 
