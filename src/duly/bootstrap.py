@@ -14,6 +14,7 @@ from duly.application.audit import Audit
 from duly.application.budgets import Budgets
 from duly.application.declarations import Declarations
 from duly.application.grants import Grants
+from duly.application.groups import Groups
 from duly.application.health import Health
 from duly.application.jobs import Jobs
 from duly.application.logs import Logs
@@ -28,6 +29,7 @@ from duly.application.schedules import Schedules
 from duly.application.sessions import Sessions
 from duly.application.tally import Tally
 from duly.application.telling import Everybody
+from duly.application.templates import Templates
 from duly.application.tickets import Tickets
 from duly.application.timekeeping import Timekeeping
 from duly.application.tokens import Tokens
@@ -78,6 +80,7 @@ class Queue:
     budgets: Budgets
     declarations: Declarations
     grants: Grants
+    groups: Groups
     health: Health
     jobs: Jobs
     logs: Logs
@@ -89,6 +92,7 @@ class Queue:
     runs: Runs
     schedules: Schedules
     sessions: Sessions
+    templates: Templates
     tickets: Tickets
     timekeeping: Timekeeping
     tokens: Tokens
@@ -121,6 +125,7 @@ class Queue:
             budgets=Budgets(storage, dice),
             declarations=Declarations(schedules),
             grants=Grants(storage, dice),
+            groups=Groups(storage, dice, pace, places),
             health=Health(storage, pace),
             jobs=Jobs(storage, dice, places),
             logs=Logs(storage),
@@ -132,6 +137,7 @@ class Queue:
             runs=Runs(storage, pace),
             schedules=schedules,
             sessions=Sessions(storage, dice),
+            templates=Templates(storage),
             tickets=Tickets(storage, dice),
             timekeeping=Timekeeping(storage, dice, places, pace),
             tokens=Tokens(storage, dice),

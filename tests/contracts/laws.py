@@ -36,6 +36,20 @@ LAWS = {
     "AND started_at IS NULL",
     "a ledger row waits for a job that is gone": "SELECT id FROM schedule_runs r WHERE job_id IS NOT NULL "
     "AND status IN ('pending', 'running') AND (SELECT count(*) FROM jobs j WHERE j.ledger_run = r.id) <> 1",
+    "a group counts other open members than it has": "SELECT id, open FROM job_groups g WHERE open <> "
+    "(SELECT count(*) FROM group_members m WHERE m.group_id = g.id AND m.state IN ('pending', 'live'))",
+    "a group has ended before its members, or after them": "SELECT id, status FROM job_groups "
+    "WHERE (status = 'RUNNING') <> (open > 0)",
+    "a live member has no live job, or two": "SELECT id FROM group_members m WHERE state = 'live' "
+    "AND (SELECT count(*) FROM jobs j WHERE j.member = m.id) <> 1",
+    "a member that is not live has a live job": "SELECT m.id FROM group_members m JOIN jobs j ON j.member = m.id "
+    "WHERE m.state <> 'live'",
+    "a sequence runs two members at once": "SELECT g.id FROM job_groups g JOIN group_members m ON m.group_id = g.id "
+    "WHERE g.mode = 'sequential' AND m.state = 'live' GROUP BY g.id HAVING count(*) > 1",
+    "a sequence stands still": "SELECT id FROM job_groups g WHERE status = 'RUNNING' "
+    "AND NOT EXISTS (SELECT 1 FROM group_members m WHERE m.group_id = g.id AND m.state = 'live')",
+    "a member ended otherwise than its last job": "SELECT m.id, m.state, f.status FROM group_members m "
+    "JOIN finished_jobs f ON f.id = m.last_job WHERE m.state <> f.status",
     "an attempt beyond the policy": "SELECT id FROM jobs WHERE attempt > max_attempts "
     "UNION ALL SELECT id FROM finished_jobs WHERE attempt > max_attempts",
 }

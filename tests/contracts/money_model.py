@@ -36,8 +36,9 @@ class MoneyModel:
     def spent(self, key: Key) -> int:
         return sum(amount or 0 for (run, attempt, _), amount in self.receipts.items() if (run, attempt) == key)
 
-    def has_receipts(self, key: Key) -> bool:
-        return any((run, attempt) == key for run, attempt, _ in self.receipts)
+    def has_cost(self, key: Key) -> bool:
+        """A receipt of nothing is none; one that nobody could meter is."""
+        return any((run, attempt) == key and amount != 0 for (run, attempt, _), amount in self.receipts.items())
 
     def figures(self) -> tuple[int, int, int, int, int]:
         granted = sum(self.credits.values())
@@ -89,7 +90,7 @@ class MoneyModel:
         return self._end(key, "settled")
 
     def release(self, key: Key) -> str:
-        return self._end(key, "settled" if self.has_receipts(key) else "released")
+        return self._end(key, "settled" if self.has_cost(key) else "released")
 
     def lapse(self) -> list[Key]:
         gone = [key for key, hold in self.holds.items() if hold.state == "held" and hold.expires <= self.now]

@@ -7,6 +7,11 @@ import asyncpg
 from duly.storage.postgres.storage import PostgresStorage
 
 _TABLES = (
+    "templates",
+    "job_origins",
+    "manual_retries",
+    "group_members",
+    "job_groups",
     "api_tokens",
     "idempotency_keys",
     "declared_schedules",

@@ -33,6 +33,7 @@ class Journal:
 
     promised: dict[str, int] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
+    groups: set[str] = field(default_factory=set)
     kills: int = 0
 
 
@@ -68,6 +69,25 @@ def check_every_commit(database: apsw.Connection, *, limits: dict[str, int]) -> 
         " WHERE busy <> (SELECT count(*) FROM jobs WHERE session = s.id AND state = 'running')",
     ):
         raise LawBroken(f"session {session} has lost count of its executors")
+    _check_groups(database)
+
+
+def _check_groups(database: apsw.Connection) -> None:
+    """A group is open exactly as long as one of its members, and one of its jobs, is."""
+    for group, status, count, mode in _rows(database, "SELECT id, status, open, mode FROM job_groups"):
+        states = [
+            state for (state,) in database.execute("SELECT state FROM group_members WHERE group_id = ?", (group,))
+        ]
+        live = states.count("live")
+        require(count == live + states.count("pending"), f"group {group} counts {count} open of {states}")
+        require((status == "RUNNING") == (live > 0), f"group {group} is {status} with {states}")
+        require(live <= 1 or mode == "parallel", f"sequence {group} runs {live} members at once")
+    for member, jobs in _rows(
+        database,
+        "SELECT m.id, count(j.id) FROM group_members m LEFT JOIN jobs j ON j.member = m.id WHERE m.state = 'live'"
+        " GROUP BY m.id HAVING count(j.id) <> 1",
+    ):
+        raise LawBroken(f"member {member} is live with {jobs} jobs")
 
 
 def _check_pools(database: apsw.Connection, limits: dict[str, int]) -> None:
@@ -102,6 +122,25 @@ def check_in_the_end(database: apsw.Connection, journal: Journal) -> None:
     for chain, tries in attempts.items():
         _check_chain(chain, sorted(tries))
     _check_entries(journal, ended)
+    _check_ended_groups(database, journal)
+
+
+def _check_ended_groups(database: apsw.Connection, journal: Journal) -> None:
+    """Worked out from the jobs themselves."""
+    statuses = dict(_rows(database, "SELECT id, status FROM job_groups"))
+    require(journal.groups <= statuses.keys(), f"lost groups: {journal.groups - statuses.keys()}")
+    for group, status in statuses.items():
+        members = list(
+            database.execute(
+                "SELECT m.state, f.status, m.id FROM group_members m LEFT JOIN finished_jobs f ON f.id = m.last_job"
+                " WHERE m.group_id = ?",
+                (group,),
+            )
+        )
+        for state, ended, member in members:
+            require(ended in (state, None), f"member {member} is {state}, and its last job {ended}")
+        is_well = all(state in ("COMPLETED", "SKIPPED") for state, *_ in members)
+        require((status == "COMPLETED") == is_well and status != "RUNNING", f"group {group} ended {status}: {members}")
 
 
 def _check_chain(chain: str, tries: list[tuple[int, str]]) -> None:

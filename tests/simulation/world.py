@@ -6,6 +6,7 @@ The queue, the worker and the storage are the real ones; only time, chance and t
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -13,7 +14,8 @@ from duly.application.sessions import Sessions
 from duly.application.tickets import Tickets
 from duly.bootstrap import Queue
 from duly.domain.errors import DulyError
-from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, TicketId, Token
+from duly.domain.groups import GroupMode, NewGroup, NewMember
+from duly.domain.ids import GroupId, JobId, JobKey, Lane, PoolName, SessionId, TicketId, Token
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import COMPLETED, Ending, JobStatus, NewJob
 from duly.domain.pools import Pool
@@ -42,6 +44,7 @@ class World(Machine):
         self.journal = Journal()
         self.workers: dict[str, tuple[Process, Worker]] = {}
         self._ids: list[JobId] = []
+        self._groups: list[GroupId] = []
         self._held: set[tuple[Any, ...]] = set()
 
     async def _live(self) -> None:
@@ -161,7 +164,7 @@ class World(Machine):
         while self.clock.elapsed() < STORM_SECONDS * SECOND:
             await self.clock.sleep(Micros(self.random.randrange(1, SECOND)))
             with suppress(DulyError):
-                match self.random.randrange(14):
+                match self.random.randrange(18):
                     case 0:
                         await self._put_many(queue)
                     case 1:
@@ -184,6 +187,12 @@ class World(Machine):
                             process.spawn(self._release_later(tickets, ticket.id))
                     case 8:
                         await queue.order.swap(self._some_job(), self._some_job())
+                    case 9 | 10:
+                        await self._make_group(queue)
+                    case 11:
+                        await queue.groups.cancel(self._some_group(), owner=None, reason="changed my mind")
+                    case 12:
+                        await queue.groups.retry(self._some_group(), owner=None)
                     case _:
                         await self._put(queue)
 
@@ -202,6 +211,20 @@ class World(Machine):
         news = [self._new_job(crowd=crowd) for _ in range(self.random.randint(1, 8))]
         for put in await queue.jobs.put_many(news):
             self._promise(put.job_id)
+
+    async def _make_group(self, queue: Queue) -> None:
+        """Under an id that is known before: a lost answer does not make it unknown."""
+        members = [NewMember(job=replace(self._new_job(), key=None)) for _ in range(self.random.randint(1, 4))]
+        mode = self.random.choice(list(GroupMode))
+        stops = mode is GroupMode.SEQUENTIAL and self.random.random() < 0.7
+        group_id = GroupId(self.dice.new_id("grp"))
+        self._groups.append(group_id)
+        group = NewGroup(members=members, mode=mode, stop_on_failure=stops)
+        await queue.groups.create(group, owner="caller", group_id=group_id)
+        self.journal.groups.add(group_id)
+
+    def _some_group(self) -> GroupId:
+        return self.random.choice(self._groups[-4:]) if self._groups else GroupId("grp_none")
 
     def _promise(self, job_id: JobId) -> None:
         self.note(f"promised {job_id}")

@@ -1,20 +1,24 @@
 """What callers do with jobs: put them, look at them, withdraw them, forget old ones."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any
 
 from duly.application.gathering import Gathering
+from duly.application.owners import job_known
 from duly.application.places import Places
+from duly.application.retries import FailedFilter, Retried, Retries
+from duly.application.templates import template_known
 from duly.domain.errors import InvalidInput
-from duly.domain.ids import JobId, Owner, PoolName
+from duly.domain.ids import JobId, JobKey, Lane, Owner, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import (
     Crowd,
     Entry,
     FinishedJob,
     Job,
+    JobLocked,
     JobState,
     JobStatus,
     NewJob,
@@ -23,6 +27,7 @@ from duly.domain.jobs import (
     UnknownJob,
 )
 from duly.domain.payloads import Payload, payload_of
+from duly.domain.templates import Origin
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage, Transaction
@@ -38,9 +43,11 @@ class Jobs:
     dice: Dice
     _places: Places = field(default_factory=Places)
     _gathering: Gathering = field(init=False)
+    _retries: Retries = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_gathering", Gathering(self.storage))
+        object.__setattr__(self, "_retries", Retries(self.storage, self.dice, self._places))
 
     async def put(self, new: NewJob) -> Put:
         """Durable when it returns. Callers that come while another put commits share the next commit."""
@@ -75,6 +82,61 @@ class Jobs:
         if payloads and not await self.storage.transact(work, single=not (new.lane or new.resources)):
             await self._put(crowd.entries())
         return list(map(Put, ids, repeat(PutOutcome.CREATED)))
+
+    async def put_from(
+        self,
+        template: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        owner: str | None,
+        key: JobKey | None = None,
+        lane: Lane | None = None,
+        priority: int | None = None,
+        run_at: Instant | None = None,
+    ) -> Put:
+        """A job made from a template: a snapshot of it, with what is given here in its places, that stays as it is."""
+        now = self.storage.clock.now()
+        job_id, position = JobId(self.dice.new_id("job")), self._places.take(now)
+
+        async def work(tx: Transaction) -> Put:
+            mould = await template_known(tx, template, owner)
+            made = mould.snapshot(params, key=key, lane=lane, priority=priority, run_at=run_at)
+            (put,) = await tx.jobs.put([Entry(job_id, made.new, made.payload(), now, position)])
+            if put.outcome is not PutOutcome.LEFT:
+                await tx.origins.save([(put.job_id, made.origin(mould.owner))])
+            return put
+
+        return await self.storage.transact(work)
+
+    async def edit_params(self, job_id: JobId, params: Mapping[str, Any], *, owner: str | None = None) -> Job:
+        """Other params for a job that nobody has yet; from its dispatch on they are fixed."""
+
+        async def work(tx: Transaction) -> Job:
+            if owner is not None:
+                await job_known(tx, job_id, owner)
+            job = await tx.jobs.lock(job_id)
+            if job.is_locked:
+                raise JobLocked(job_id)
+            origin = await tx.origins.get(job.chain) or Origin(owner=Owner(""))
+            payload = origin.payload_for(params, of=job.payload, kind=job.kind)
+            await tx.jobs.set_payload(job, payload)
+            return replace(job, payload=payload)
+
+        return await self.storage.transact(work)
+
+    async def retry(self, job_id: JobId, *, owner: str | None = None, key: str | None = None) -> Put:
+        """Tries an ended chain again, as often as its policy allows; refused while it is live."""
+        return await self._retries.one(job_id, owner=owner, key=key)
+
+    async def failed(
+        self, *, owner: str | None, which: FailedFilter | None = None, before: str | None = None, most: int = 100
+    ) -> Sequence[FinishedJob]:
+        """The last attempts of chains that failed for good, newest id first; `before` is the last id seen."""
+        return await self._retries.failed(owner=owner, which=which, before=before, most=most)
+
+    async def retry_failed(self, which: FailedFilter, *, owner: str | None, cap: int, dry_run: bool = True) -> Retried:
+        """Tries failed chains again, at most `cap`; a preview of exactly what it would touch, unless told otherwise."""
+        return await self._retries.many(which, owner=owner, cap=cap, dry_run=dry_run)
 
     async def _put(self, entries: Sequence[Entry]) -> list[Put]:
         async def work(tx: Transaction) -> list[Put]:
@@ -123,7 +185,7 @@ class Jobs:
 
         async def work(tx: Transaction) -> bool:
             if owner is not None:
-                await _known(tx, job_id, owner)
+                await job_known(tx, job_id, owner)
             return await tx.jobs.cancel(job_id, reason=reason, now=now)
 
         return await self.storage.transact(work)
@@ -150,7 +212,7 @@ class Jobs:
 
     async def find(self, job_id: JobId, *, owner: str | None) -> Job | FinishedJob:
         """A job that the caller may see: of its own runs, or any for an operator, who names no owner."""
-        return await self.storage.read(lambda tx: _known(tx, JobId(text_of(job_id, field="id")), owner))
+        return await self.storage.read(lambda tx: job_known(tx, JobId(text_of(job_id, field="id")), owner))
 
     async def ended(
         self,
@@ -189,18 +251,6 @@ class Jobs:
             return await tx.jobs.live(whose, pool=name, state=state, after=last, most=most)
 
         return await self.storage.read(work)
-
-
-async def _known(tx: Transaction, job_id: JobId, owner: str | None) -> Job | FinishedJob:
-    """A job is its run's owner's; one that no schedule put is for operators."""
-    job = await tx.jobs.get(job_id)
-    if job is None:
-        raise UnknownJob(job_id)
-    if owner is not None:
-        run = None if job.ledger_run is None else await tx.ledger.get(job.ledger_run)
-        if run is None or run.owner != owner:
-            raise UnknownJob(job_id)
-    return job
 
 
 def _whose(owner: str | None) -> Owner | None:

@@ -20,3 +20,7 @@ AccountId = NewType("AccountId", str)
 VirtualKeyId = NewType("VirtualKeyId", str)
 GrantId = NewType("GrantId", str)
 BudgetId = NewType("BudgetId", str)
+
+GroupId = NewType("GroupId", str)
+# A group's member: what the jobs of its chains name.
+MemberId = NewType("MemberId", str)

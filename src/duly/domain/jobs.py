@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from duly.domain.errors import Conflict, InvalidInput, NotFound
-from duly.domain.ids import JobId, JobKey, Lane, PoolName, RunId, SessionId, Token
+from duly.domain.ids import JobId, JobKey, Lane, MemberId, PoolName, RunId, SessionId, Token
 from duly.domain.instants import Instant
 from duly.domain.payloads import EMPTY, LARGEST_BYTES, Payload, payload_of
 from duly.domain.pools import DEFAULT_POOL
@@ -120,6 +120,7 @@ class Job:
     started_at: Instant | None = None
     cancel_reason: str | None = None
     ledger_run: RunId | None = None
+    member: MemberId | None = None
 
     @property
     def order(self) -> tuple[int, int, int, str]:
@@ -168,7 +169,7 @@ class SlotJob(NamedTuple):
 class Entry(NamedTuple):
     """A job as it enters the queue: what was asked, and what was drawn for it before the transaction.
 
-    `ledger_run` is the row of the ledger that runs and ends with the job and its retries.
+    `ledger_run` is the row of the ledger that runs and ends with the job and its retries, `member` a group's member.
     """
 
     id: JobId
@@ -177,6 +178,7 @@ class Entry(NamedTuple):
     created_at: Instant
     position: int
     ledger_run: RunId | None = None
+    member: MemberId | None = None
 
     @property
     def run_at(self) -> Instant:
@@ -242,7 +244,7 @@ COMPLETED = Ending(status=JobStatus.COMPLETED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedJob:
-    """A job that has ended: the snapshot, and how it ended."""
+    """A job that has ended: the snapshot, and how it ended. `retryable` is False if trying again cannot help."""
 
     id: JobId
     kind: str
@@ -264,6 +266,41 @@ class FinishedJob:
     started_at: Instant | None
     finished_at: Instant
     ledger_run: RunId | None
+    resources: tuple[PoolName, ...] = ()
+    retry: RetryPolicy = DEFAULT_RETRY
+    timeout_ms: int | None = None
+    retryable: bool = True
+
+    def again(
+        self, *, new_id: JobId, attempts: int, now: Instant, position: int, member: MemberId | None = None
+    ) -> Job:
+        """The job that a person asks for after this one, the last of its chain: with `attempts` more, itself included.
+
+        What became of a slot stays as it was recorded, so it carries no row of the ledger.
+        """
+        return Job(
+            id=new_id,
+            kind=self.kind,
+            payload=self.payload,
+            key=self.key,
+            lane=self.lane,
+            pool=self.pool,
+            resources=self.resources,
+            priority=self.priority,
+            position=position,
+            run_at=now,
+            created_at=now,
+            attempt=self.attempt + 1,
+            retry=RetryPolicy.of_chain(
+                max_attempts=self.attempt + attempts,
+                backoff_ms=self.retry.backoff_ms,
+                backoff_cap_ms=self.retry.backoff_cap_ms,
+            ),
+            timeout_ms=self.timeout_ms,
+            retry_of=self.id,
+            chain=self.chain,
+            member=member,
+        )
 
 
 class UnknownJob(NotFound):
@@ -313,6 +350,28 @@ class JobLocked(Conflict):
     def __init__(self, job_id: JobId) -> None:
         super().__init__(f"job {job_id} is claimed or running, so its params and its place are fixed")
         self.job_id = job_id
+
+
+class ChainLive(Conflict):
+    """A chain that still goes on needs no retry by hand."""
+
+    code = "chain_live"
+
+    def __init__(self, job_id: JobId, live: JobId) -> None:
+        super().__init__(f"job {job_id} is still being tried, as job {live}; cancel that first, or wait for its end")
+        self.job_id = job_id
+        self.live = live
+
+
+class KeyTaken(Conflict):
+    """Another job has the key of a chain that is to be tried again."""
+
+    code = "key_taken"
+
+    def __init__(self, job_id: JobId, key: JobKey) -> None:
+        super().__init__(f"job {job_id} cannot be tried again while another job has its key {key!r}")
+        self.job_id = job_id
+        self.key = key
 
 
 class JobsApart(Conflict):

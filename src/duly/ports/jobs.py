@@ -6,6 +6,7 @@ from typing import Protocol
 from duly.domain.ids import JobId, Owner, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import Crowd, Entry, FinishedJob, Job, JobState, JobStatus, Put
+from duly.domain.payloads import Payload
 
 
 class JobStore(Protocol):
@@ -43,6 +44,9 @@ class JobStore(Protocol):
 
     async def cancel(self, job_id: JobId, *, reason: str, now: Instant) -> bool:
         """Ends a job that nobody has claimed (True), or asks the worker that has it to stop (False)."""
+
+    async def set_payload(self, job: Job, payload: Payload) -> None:
+        """Other params for a job that was locked here and that nobody has claimed; the schema refuses any other."""
 
     async def stage(self, now: Instant, most: int) -> Instant | None:
         """Makes due jobs ready, in their lanes; answers when the next one is due, which may be now."""

@@ -10,6 +10,7 @@ from duly.ports.budgets import BudgetStore
 from duly.ports.clock import Clock
 from duly.ports.declarations import DeclarationStore
 from duly.ports.grants import GrantStore
+from duly.ports.groups import GroupStore
 from duly.ports.health import HealthStore
 from duly.ports.holds import HoldStore
 from duly.ports.jobs import JobStore
@@ -17,11 +18,14 @@ from duly.ports.ledger import LedgerStore
 from duly.ports.logs import LogStore
 from duly.ports.money_audit import MoneyAuditStore
 from duly.ports.order import OrderStore
+from duly.ports.origins import OriginStore
 from duly.ports.pools import PoolStore
 from duly.ports.requests import RequestStore
+from duly.ports.retries import RetryStore
 from duly.ports.runs import RunStore
 from duly.ports.schedules import ScheduleStore
 from duly.ports.sessions import SessionStore
+from duly.ports.templates import TemplateStore
 from duly.ports.tickets import TicketStore
 from duly.ports.tokens import TokenStore
 from duly.ports.wakeups import Wakeups
@@ -43,6 +47,8 @@ class Transaction(Protocol):
     @property
     def grants(self) -> GrantStore: ...
     @property
+    def groups(self) -> GroupStore: ...
+    @property
     def health(self) -> HealthStore: ...
     @property
     def holds(self) -> HoldStore: ...
@@ -57,15 +63,21 @@ class Transaction(Protocol):
     @property
     def order(self) -> OrderStore: ...
     @property
+    def origins(self) -> OriginStore: ...
+    @property
     def pools(self) -> PoolStore: ...
     @property
     def requests(self) -> RequestStore: ...
+    @property
+    def retries(self) -> RetryStore: ...
     @property
     def runs(self) -> RunStore: ...
     @property
     def schedules(self) -> ScheduleStore: ...
     @property
     def sessions(self) -> SessionStore: ...
+    @property
+    def templates(self) -> TemplateStore: ...
     @property
     def tickets(self) -> TicketStore: ...
     @property

@@ -7,6 +7,7 @@ from duly.storage.sql.budgets import SqlBudgets
 from duly.storage.sql.claims import Claims, HotPath
 from duly.storage.sql.declarations import SqlDeclarations
 from duly.storage.sql.grants import SqlGrants
+from duly.storage.sql.groups import SqlGroups
 from duly.storage.sql.health import SqlHealth
 from duly.storage.sql.holds import SqlHolds
 from duly.storage.sql.jobs import SqlJobs
@@ -14,11 +15,14 @@ from duly.storage.sql.ledger import SqlLedger
 from duly.storage.sql.logs import SqlLogs
 from duly.storage.sql.money_audit import SqlMoneyAudit
 from duly.storage.sql.order import SqlOrder
+from duly.storage.sql.origins import SqlOrigins
 from duly.storage.sql.pools import SqlPools
 from duly.storage.sql.requests import SqlRequests
+from duly.storage.sql.retries import SqlRetries
 from duly.storage.sql.runs import SqlRuns
 from duly.storage.sql.schedules import SqlSchedules
 from duly.storage.sql.sessions import SqlSessions
+from duly.storage.sql.templates import SqlTemplates
 from duly.storage.sql.tickets import SqlTickets
 from duly.storage.sql.tokens import SqlTokens
 
@@ -53,6 +57,10 @@ class SqlTransaction:
         return SqlGrants(self._x)
 
     @property
+    def groups(self) -> SqlGroups:
+        return SqlGroups(self._x)
+
+    @property
     def health(self) -> SqlHealth:
         return SqlHealth(self._x)
 
@@ -81,12 +89,20 @@ class SqlTransaction:
         return SqlOrder(self._x)
 
     @property
+    def origins(self) -> SqlOrigins:
+        return SqlOrigins(self._x)
+
+    @property
     def pools(self) -> SqlPools:
         return SqlPools(self._x, self._claims)
 
     @property
     def requests(self) -> SqlRequests:
         return SqlRequests(self._x)
+
+    @property
+    def retries(self) -> SqlRetries:
+        return SqlRetries(self._x)
 
     @property
     def runs(self) -> SqlRuns:
@@ -99,6 +115,10 @@ class SqlTransaction:
     @property
     def sessions(self) -> SqlSessions:
         return SqlSessions(self._x, self._claims, self.tickets)
+
+    @property
+    def templates(self) -> SqlTemplates:
+        return SqlTemplates(self._x)
 
     @property
     def tickets(self) -> SqlTickets:

@@ -17,6 +17,7 @@ from duly.domain.jobs import Ending, JobStatus
 from duly.domain.logs import LogLevel
 from duly.domain.payloads import LARGEST_BYTES, payload_of
 from duly.domain.sessions import ClaimedJob
+from duly.domain.templates import command_of
 from duly.worker.artifacts import keep_artifacts
 from duly.worker.context import JobContext
 from duly.worker.handlers import Handler, failure
@@ -48,6 +49,21 @@ def command(
         tuple(argv), env or {}, cwd, result == "json", None if artifacts is None else Path(artifacts), kill_after
     )
     return run.handle
+
+
+def commands(*, artifacts: str | Path | None = None, kill_after: Micros = KILL_AFTER) -> Handler:
+    """Runs the programs that jobs themselves name, as templates of commands make them (`duly.command`).
+
+    A worker that has this handler runs whatever those who may define templates say; none has it unless told so.
+    """
+    folder = None if artifacts is None else Path(artifacts)
+
+    async def handle(job: ClaimedJob) -> object:
+        named, params = command_of(job.payload)
+        run = _Command(named.argv, named.env, named.cwd, False, folder, kill_after)
+        return await run.handle(job._replace(payload=params))
+
+    return handle
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,24 @@ import pytest
 from duly.domain.ids import PoolName
 from duly.domain.jobs import Entry
 from duly.ports.storage import Storage, Transaction
+from duly.storage.migrations import load_migrations
 from duly.storage.sqlite.arrivals import ABSORB_AT
 from duly.storage.sqlite.connection import open_reader
+from duly.storage.sqlite.database import SqliteDatabase
 from duly.storage.sqlite.reader import SqliteReader
-from duly.storage.sqlite.storage import SqliteStorage
+from duly.storage.sqlite.storage import SqliteStorage, begin
+from duly.system.clock import SystemClock
 from tests.adapters.sqlite import children
 from tests.contracts.world import WIDE, World, new
 
 pytestmark = pytest.mark.req("DEC-002")
 
+_POOL_AND_JOB = """
+INSERT INTO pools (name, slots) VALUES ('wide', 10);
+INSERT INTO jobs (id, kind, payload, pool, priority, rank, position, run_at, created_at, state, attempt, max_attempts,
+                  backoff_ms, backoff_cap_ms, chain)
+VALUES ('job_0', 'earlier', '{}', 'wide', 0, 0, 1, 1, 1, 'ready', 1, 1, 0, 0, 'job_0')
+"""
 _ARRIVED = "SELECT id FROM arrivals ORDER BY position"
 
 
@@ -230,15 +240,12 @@ def test_a_file_of_an_older_duly_gets_the_table(tmp_path: Path) -> None:
         await world.put("work")
         assert len(await _arrived(world)) == 1
 
-    async def as_it_was() -> None:
-        world = _Inline("sqlite", str(tmp_path / "d.db"))
-        await world.open()
-        await world.queue.jobs.put_many([new("earlier")])
-        await world.rows("DROP TABLE arrivals")
-        await world.rows("DELETE FROM schema_migrations WHERE version >= 5")
-        await world.close()
-
-    asyncio.run(as_it_was())
+    older = load_migrations(files("duly.storage.sqlite").joinpath("migrations"))[:4]
+    database: SqliteDatabase[Any] = SqliteDatabase(
+        tmp_path / "d.db", clock=SystemClock(), statements={}, migrations=older, begin=begin, inline=True
+    )
+    database._connection.execute(_POOL_AND_JOB)
+    asyncio.run(database.close())
     _in_world(tmp_path / "d.db", scenario)
 
     async def afterwards(world: World) -> None:

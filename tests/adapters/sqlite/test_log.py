@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from duly.storage.sqlite.log import CHECKPOINT_PAGES, GROW_AT_PAGES
+from duly.storage.sqlite.log import CHECKPOINT_PAGES, GROW_AFTER_PAGES
 from tests.adapters.sqlite.tally import Tally, adding, entries, tally_at
 
 pytestmark = pytest.mark.req("DEC-002")
@@ -18,7 +18,7 @@ _FULL_BYTES = CHECKPOINT_PAGES * 2048
 
 async def _write_much(tally: Tally) -> list[str]:
     """More than makes the log grow: every commit writes two pages at least."""
-    names = [f"entry-{number:04}" for number in range(GROW_AT_PAGES)]
+    names = [f"entry-{number:04}" for number in range(GROW_AFTER_PAGES)]
     for name in names:
         await tally.transact(adding(name))
     return names

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -14,9 +15,11 @@ from duly.domain.ids import JobKey
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import FinishedJob, JobStatus
 from duly.domain.logs import MOST_BYTES_PER_JOB, Artifact, LogLevel, LogLine
+from duly.domain.sessions import ClaimedJob
+from duly.domain.templates import Command, NewTemplate
 from duly.worker import artifacts
-from duly.worker.commands import command
-from tests.adapters.worker.working import claimed, dies, ended, put, working
+from duly.worker.commands import command, commands
+from tests.adapters.worker.working import POOL, claimed, dies, ended, put, working
 
 pytestmark = pytest.mark.store("sqlite")
 
@@ -271,3 +274,33 @@ def test_links_and_what_exceeds_the_limits_are_not_kept(tmp_path: Path, monkeypa
 
 def test_without_a_folder_for_them_there_are_no_artifacts() -> None:
     assert sh('test -z "$DULY_ARTIFACTS"').job.exit_code == 0
+
+
+def test_a_job_of_a_templates_command_runs_the_program_it_names(tmp_path: Path) -> None:
+    script = 'read given; echo "$given $WHO $PWD"'
+    named = Command(argv=("sh", "-c", script), env={"WHO": "me"}, cwd=str(tmp_path))
+
+    async def scenario() -> tuple[FinishedJob, list[LogLine]]:
+        async with working({"duly.command": commands(kill_after=SOON)}, patience=PATIENCE) as (queue, _):
+            await queue.templates.create(NewTemplate(name="say", command=named, pool=POOL), owner="ann")
+            put = await queue.jobs.put_from("say", {"n": 1}, owner="ann")
+            return await ended(queue, put.job_id), list(await queue.logs.lines(put.job_id))
+
+    job, lines = asyncio.run(scenario())
+
+    assert (job.status, job.exit_code) == (JobStatus.COMPLETED, 0)
+    assert [line.text for line in lines] == [f'{{"n":1}} me {tmp_path}']
+
+
+def test_a_job_that_names_no_command_fails_without_running_anything() -> None:
+    nothing: dict[str, Any] = {"argv": [], "env": {}, "cwd": None}
+    wrong: list[dict[str, Any]] = [{}, {"command": 3, "params": {}}, {"command": nothing, "params": {}}]
+    for params in wrong:
+        with pytest.raises(InvalidInput):
+            asyncio.run(_handled(claimed(**params)))
+
+
+async def _handled(job: ClaimedJob) -> object:
+    answer = commands()(job)
+    assert inspect.isawaitable(answer)
+    return await answer

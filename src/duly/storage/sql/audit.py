@@ -85,7 +85,9 @@ class SqlAudit:
     async def attempts(self, chain: JobId) -> list[Job | FinishedJob]:
         ended = [finished_from_row(row) for row in await self._x.fetch("finished_chain", chain=chain)]
         live = [job_from_row(row) for row in await self._x.fetch("live_chain", chain=chain)]
-        return [*ended, *live]
+        attempts: list[Job | FinishedJob] = [*ended, *live]
+        # Those that were asked for by hand after the run's end are not its own.
+        return [job for job in attempts if job.ledger_run is not None]
 
 
 def _audited_from_row(row: Row) -> AuditedRun:

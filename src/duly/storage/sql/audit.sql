@@ -16,7 +16,8 @@ ORDER BY schedule_id, number LIMIT :most
 jobs
 
 -- name: audited_runs
--- With the live end of each run's chain of jobs, and how many of the chain completed. A run names its chain's first job.
+-- With the live end of each run's chain of jobs, and how many of the chain completed. A run names its chain's first job;
+-- attempts that were asked for by hand after its end are not its own.
 WITH shown AS (
   SELECT {run_columns} FROM schedule_runs
   WHERE (schedule_id, scheduled_for, own_key, id) > (:schedule_id, :scheduled_for, :own_key, :id)
@@ -26,12 +27,12 @@ WITH shown AS (
 SELECT shown.*, live.id, live.session, sessions.seen_at, sessions.lease,
        (SELECT count(*) FROM finished_jobs f WHERE f.id = shown.job_id AND f.status = 'COMPLETED')
        + (SELECT count(*) FROM finished_jobs f
-          WHERE f.chain = shown.job_id AND f.retry_of IS NOT NULL AND f.status = 'COMPLETED')
+          WHERE f.chain = shown.job_id AND f.retry_of IS NOT NULL AND f.status = 'COMPLETED' AND f.ledger_run IS NOT NULL)
 FROM shown
 LEFT JOIN {jobs_of_runs} live ON live.id = (
   SELECT id FROM {jobs_of_runs} WHERE id = shown.job_id
   UNION ALL
-  SELECT id FROM {jobs_of_runs} WHERE chain = shown.job_id AND retry_of IS NOT NULL
+  SELECT id FROM {jobs_of_runs} WHERE chain = shown.job_id AND retry_of IS NOT NULL AND ledger_run IS NOT NULL
   LIMIT 1)
 LEFT JOIN sessions ON sessions.id = live.session
 ORDER BY shown.schedule_id, shown.scheduled_for, shown.own_key, shown.id

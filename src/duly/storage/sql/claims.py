@@ -11,11 +11,13 @@ from duly.domain.jobs import Job, JobState, JobStatus
 from duly.domain.sessions import ClaimedJob, Exchange, Report, Wanted
 from duly.storage.executor import Executor, Row
 from duly.storage.sql.lanes import Lanes
+from duly.storage.sql.memberships import Memberships
 from duly.storage.sql.rows import job_from_row, job_row, pool_from_row, resource_names
 from duly.storage.sql.topics import DUE, pool_topic
 
 _MOST_ROUNDS = 10
-_SUCCESS = (JobStatus.COMPLETED.value, None, None, None)
+_SUCCESS = (JobStatus.COMPLETED.value, None, None, None, None)
+_NOT_RETRYABLE = 0
 
 
 class HotPath(Protocol):
@@ -24,7 +26,7 @@ class HotPath(Protocol):
     async def lock_pools(self, x: Executor, names: Iterable[str]) -> None: ...
 
     async def finish(self, x: Executor, session: SessionId, reports: Sequence[Row], now: Instant) -> Sequence[Row]:
-        """Ends the runs whose claims are still good; answers (id, lane, pool, resources, ledger_run) of each."""
+        """Ends runs whose claims are still good; answers (id, lane, pool, resources, ledger_run, member) of each."""
 
     async def claim(self, x: Executor, order: "ClaimOrder", wanted: Sequence[tuple[str, int]]) -> Sequence[ClaimedJob]:
         """Takes the next jobs, counts them in pools and session, or raises SessionLost."""
@@ -107,13 +109,17 @@ class Claims:
                 r.ending.error,
                 r.ending.exit_code,
                 r.ending.result,
+                None if r.ending.retryable else _NOT_RETRYABLE,
             )
             for r in reports
         ]
         done = await self._hot.finish(self._x, session, rows, now)
         ids = {row[0] for row in done}
-        await self._end_runs(job_id for job_id, *_, ledger_run in done if ledger_run and job_id not in retries)
+        # By place, ledger_run and member: to take each row apart would cost more than all the rest here.
+        await self._end_runs(row[0] for row in done if row[4] and row[0] not in retries)
         await self._follow(done, [retry for job_id, retry in retries.items() if job_id in ids])
+        if ended := [row[0] for row in done if row[5] and row[0] not in retries]:
+            await Memberships(self._x).end(ended, now)
         return ids, await self._stale(session, [r for r in reports if r.job.id not in ids])
 
     async def _end_runs(self, jobs: Iterable[JobId]) -> None:
@@ -143,9 +149,9 @@ class Claims:
             for job in retries:
                 self._x.wake(pool_topic(job.pool) if _retry_state(job) is JobState.READY else DUE)
             await self._lanes.step_back([job.lane for job in retries if _retry_state(job) is JobState.READY])
-        lanes = {lane for _, lane, *_ in done if lane} - {job.lane for job in retries}
+        lanes = {row[1] for row in done if row[1]} - {job.lane for job in retries}
         await self._lanes.leave(lanes)
-        await self.release(Counter(name for _, _, pool, more, _ in done for name in (pool, *resource_names(more))))
+        await self.release(Counter(name for _, _, pool, more, _, _ in done for name in (pool, *resource_names(more))))
 
     async def release(self, freed: Counter[PoolName]) -> None:
         """Gives places back, to parked jobs and to whoever waits for a full pool."""
@@ -262,14 +268,18 @@ class Claims:
         freed.update(name for job in running for name in resource_names(job.resources))
         await self.release(freed)
         cancelled = [job for job in back if returned[job.id] is not None]
+        members: list[JobId] = []
         for job in cancelled:
             await self._x.fetch("record_withdrawn", id=job.id, reason=returned[job.id], now=now)
-            await self._x.fetch("remove_job", id=job.id)
+            ((member,),) = await self._x.fetch("remove_job", id=job.id)
+            members += [job.id] if member else []
         await self._end_runs(job.id for job in cancelled if job.ledger_run)
         await self._lanes.leave(job.lane for job in cancelled if job.lane)
         await self._lanes.step_back(job.lane for job in back)
         for job in back:
             self._x.wake(pool_topic(job.pool))
+        if members:
+            await Memberships(self._x).end(members, now)
         return len(back) - len(cancelled)
 
     async def _lock_pools(

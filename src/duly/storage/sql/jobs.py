@@ -12,6 +12,7 @@ from duly.domain.jobs import (
     FinishedJob,
     Job,
     JobAlreadyFinished,
+    JobLocked,
     JobState,
     JobStatus,
     NewJob,
@@ -20,9 +21,12 @@ from duly.domain.jobs import (
     SlotJob,
     UnknownJob,
 )
+from duly.domain.payloads import Payload
 from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
+from duly.storage.errors import ConstraintViolated
 from duly.storage.executor import Executor, Row
 from duly.storage.sql.lanes import Lanes
+from duly.storage.sql.memberships import Memberships
 from duly.storage.sql.rows import (
     PAST_EVERY_ID,
     arrival_row,
@@ -149,6 +153,8 @@ class SqlJobs:
             backoff_cap_ms=new.retry.backoff_cap_ms,
             timeout_ms=new.timeout_ms,
         )
+        # It asks for something else now, and does not come from where it came from.
+        await self._x.fetch("forget_origin", chain=standing.id)
         if standing.lane and standing.lane != new.lane:
             await self._lanes.leave([standing.lane])
         if new.lane and entry.is_due:
@@ -230,7 +236,17 @@ class SqlJobs:
             await self._x.each("end_runs", [(job_id,)])
         if job.lane:
             await self._lanes.leave([job.lane])
+        if job.member:
+            await Memberships(self._x).end([job_id], now)
         return True
+
+    async def set_payload(self, job: Job, payload: Payload) -> None:
+        try:
+            await self._x.fetch("set_payload", id=job.id, payload=payload)
+        except ConstraintViolated as refusal:
+            if refusal.name == "jobs_params_fixed":
+                raise JobLocked(job.id) from refusal
+            raise
 
     async def stage(self, now: Instant, most: int) -> Instant | None:
         due = await self._x.fetch("due", now=now, most=most)
@@ -255,7 +271,10 @@ class SqlJobs:
     async def prune(self, before: Instant, most: int) -> int:
         pruned = await self._x.fetch("prune_finished", before=before, most=most)
         for forget in ("forget_log_lines", "forget_progress", "forget_artifacts"):
-            await self._x.each(forget, pruned)
+            await self._x.each(forget, [(job_id,) for job_id, _ in pruned])
+        chains = sorted({(chain,) for _, chain in pruned})
+        for forget in ("forget_origins", "forget_retries"):
+            await self._x.each(forget, chains)
         return len(pruned)
 
 

@@ -3,11 +3,12 @@
 -- fragment: job_columns
 id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
 max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, session, token, started_at, cancel_reason,
-ledger_run
+ledger_run, member
 
 -- fragment: finished_columns
 id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of, chain,
-session, token, started_at, finished_at, status, error, exit_code, result, ledger_run
+session, token, started_at, finished_at, status, error, exit_code, result, ledger_run, backoff_ms,
+backoff_cap_ms, timeout_ms, retryable
 
 -- fragment: in_order
 rank, position, created_at, id
@@ -71,11 +72,12 @@ UPDATE jobs SET cancel_reason = COALESCE(cancel_reason, :reason) WHERE id = :id
 -- A job that never started ends without a run.
 INSERT INTO finished_jobs ({finished_columns})
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
-       chain, NULL, NULL, NULL, :now, 'CANCELLED', :reason, NULL, NULL, ledger_run
+       chain, NULL, NULL, NULL, :now, 'CANCELLED', :reason, NULL, NULL, ledger_run,
+       backoff_ms, backoff_cap_ms, timeout_ms, NULL
 FROM jobs WHERE id = :id
 
 -- name: remove_job
-DELETE FROM jobs WHERE id = :id
+DELETE FROM jobs WHERE id = :id RETURNING member
 
 -- name: due
 -- Jobs whose time has come.
@@ -87,7 +89,65 @@ ORDER BY run_at LIMIT :most {lock:update skip locked}
 SELECT min(run_at) FROM jobs WHERE state IN ('scheduled', 'backoff')
 
 -- name: prune_finished
--- Oldest first and a few at a time, so that nobody waits for it.
+-- Oldest first and a few at a time, so that nobody waits for it. A running group may still ask for what its members left.
 DELETE FROM finished_jobs WHERE id IN
-  (SELECT id FROM finished_jobs WHERE finished_at < :before ORDER BY finished_at LIMIT :most)
-RETURNING id
+  (SELECT id FROM finished_jobs f WHERE finished_at < :before
+     AND NOT EXISTS (SELECT 1 FROM group_members m JOIN job_groups g ON g.id = m.group_id
+                     WHERE m.job_id = f.chain AND g.status = 'RUNNING')
+   ORDER BY finished_at LIMIT :most)
+RETURNING id, chain
+
+-- name: set_payload
+-- Only of a job that nobody has; the schema would refuse any other.
+UPDATE jobs SET payload = :payload WHERE id = :id
+
+-- name: finished_by_id_locked
+-- An ended job that is to be tried again, by one caller at a time.
+SELECT {finished_columns} FROM finished_jobs WHERE id = :id {lock}
+
+-- name: last_of_chain
+-- The last attempt of a chain that has ended.
+SELECT id, attempt FROM finished_jobs WHERE chain = :chain AND retry_of IS NOT NULL
+UNION ALL
+SELECT id, attempt FROM finished_jobs WHERE id = :chain
+ORDER BY attempt DESC LIMIT 1
+
+-- name: live_of_chain
+SELECT id FROM jobs WHERE chain = :chain AND retry_of IS NOT NULL
+UNION ALL
+SELECT id FROM jobs WHERE id = :chain
+
+-- fragment: has_failed_for_good
+-- The last attempt of its chain: an automatic retry enters together with the end of what it retries.
+status = 'FAILED'
+  AND NOT EXISTS (SELECT 1 FROM finished_jobs n WHERE n.chain = f.chain AND n.retry_of IS NOT NULL AND n.retry_of = f.id)
+  AND NOT EXISTS (SELECT 1 FROM jobs n WHERE n.chain = f.chain AND n.retry_of IS NOT NULL AND n.retry_of = f.id)
+
+-- name: failed_jobs
+SELECT {finished_columns} FROM finished_jobs f
+WHERE id < :before AND {has_failed_for_good} AND {asked_of_failed} ORDER BY id DESC LIMIT :most
+
+-- name: failed_jobs_of_owner
+SELECT {finished_columns} FROM finished_jobs f
+WHERE id < :before AND {has_failed_for_good} AND {asked_of_failed} AND {is_of_owner} ORDER BY id DESC LIMIT :most
+
+-- fragment: asked_of_failed
+(CAST(:pool AS text) IS NULL OR pool = :pool) AND (CAST(:kind AS text) IS NULL OR kind = :kind)
+  AND finished_at >= :since AND finished_at < :until
+
+-- name: retry_by_key
+SELECT job_id FROM manual_retries WHERE chain = :chain AND key = :key
+
+-- name: last_manual_retry
+-- The attempt with which the chain's budget was last renewed.
+SELECT max(attempt) FROM manual_retries WHERE chain = :chain
+
+-- name: record_retry
+INSERT INTO manual_retries (job_id, chain, key, attempt, asked_at) VALUES (:job_id, :chain, :key, :attempt, :now)
+ON CONFLICT (job_id) DO NOTHING
+
+-- name: origin_of
+SELECT owner_user_id, template, template_version, params_schema, webhook_url FROM job_origins WHERE chain_id = :chain
+
+-- name: forget_origin
+DELETE FROM job_origins WHERE chain_id = :chain

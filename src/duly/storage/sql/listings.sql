@@ -1,4 +1,4 @@
--- Jobs as callers list them, by id. A job is its run's owner's; one that no schedule put is nobody's.
+-- Jobs as callers list them, by id. A job is its run's, its template's or its group's owner's; any other is nobody's.
 
 -- fragment: asked_of_live
 (CAST(:pool AS text) IS NULL OR pool = :pool) AND (CAST(:state AS text) IS NULL OR state = :state)
@@ -7,8 +7,9 @@
 (CAST(:pool AS text) IS NULL OR pool = :pool) AND (CAST(:status AS text) IS NULL OR status = :status)
 
 -- fragment: is_of_owner
-ledger_run IS NOT NULL
-  AND EXISTS (SELECT 1 FROM schedule_runs r WHERE r.id = ledger_run AND r.owner_user_id = :owner)
+(ledger_run IS NOT NULL
+   AND EXISTS (SELECT 1 FROM schedule_runs r WHERE r.id = ledger_run AND r.owner_user_id = :owner)
+ OR EXISTS (SELECT 1 FROM job_origins o WHERE o.chain_id = chain AND o.owner_user_id = :owner))
 
 -- name: live_jobs
 SELECT {job_columns} FROM jobs WHERE id > :after AND {asked_of_live} ORDER BY id LIMIT :most

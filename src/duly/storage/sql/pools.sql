@@ -47,6 +47,8 @@ SELECT DISTINCT lane FROM jobs WHERE pool = :name AND lane IS NOT NULL AND state
 -- name: pool_is_empty
 SELECT NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.pool = pools.name OR {names_the_pool})
    AND NOT EXISTS (SELECT 1 FROM tickets WHERE tickets.pool = pools.name)
+   AND NOT EXISTS (SELECT 1 FROM group_members jobs
+                   WHERE jobs.state = 'pending' AND (jobs.pool = pools.name OR {names_the_pool}))
 FROM pools WHERE name = :name
 
 -- name: remove_pool

@@ -3,7 +3,7 @@
 from duly.domain.ids import PoolName
 from duly.domain.jobs import Entry, FinishedJob, Job, JobState, JobStatus
 from duly.domain.pools import Pool, PoolMode
-from duly.domain.retries import RetryPolicy
+from duly.domain.retries import DEFAULT_RETRY, RetryPolicy
 from duly.domain.tickets import Ticket, TicketState
 from duly.storage.executor import Row
 
@@ -42,6 +42,7 @@ def job_row(job: Job, state: JobState) -> Row:
         job.timeout_ms,
         job.chain,
         job.ledger_run,
+        job.member,
     )
 
 
@@ -69,6 +70,7 @@ def entry_row(entry: Entry, state: str) -> Row:
         new.timeout_ms,
         entry.id,
         entry.ledger_run,
+        entry.member,
     )
 
 
@@ -108,7 +110,7 @@ def job_from_row(row: Row) -> Job:
         created_at=row[11],
         state=JobState(row[12]),
         attempt=row[13],
-        retry=RetryPolicy(max_attempts=row[14], backoff_ms=row[15], backoff_cap_ms=row[16]),
+        retry=_retry_from(row[14], row[15], row[16]),
         timeout_ms=row[17],
         retry_of=row[18],
         chain=row[19],
@@ -117,6 +119,7 @@ def job_from_row(row: Row) -> Job:
         started_at=row[22],
         cancel_reason=row[23],
         ledger_run=row[24],
+        member=row[25],
     )
 
 
@@ -142,7 +145,18 @@ def finished_from_row(row: Row) -> FinishedJob:
         exit_code=row[20],
         result=row[21],
         ledger_run=row[22],
+        resources=resource_names(row[6]),
+        retry=_retry_from(row[11], row[23], row[24]),
+        timeout_ms=row[25],
+        retryable=row[26] != 0,
     )
+
+
+def _retry_from(max_attempts: int, backoff_ms: int | None, backoff_cap_ms: int | None) -> RetryPolicy:
+    """Jobs that ended before their waits were kept have the usual ones."""
+    if backoff_ms is None or backoff_cap_ms is None:
+        backoff_ms, backoff_cap_ms = DEFAULT_RETRY.backoff_ms, DEFAULT_RETRY.backoff_cap_ms
+    return RetryPolicy.of_chain(max_attempts=max_attempts, backoff_ms=backoff_ms, backoff_cap_ms=backoff_cap_ms)
 
 
 def pool_from_row(row: Row) -> Pool:

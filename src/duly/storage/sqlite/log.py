@@ -10,8 +10,8 @@ from duly.storage.sqlite.faults import Poisoned, translated
 
 # About 8 MiB.
 CHECKPOINT_PAGES = 4_000
-# Who writes so much will write more. Most processes write less, and leave no large file behind.
-GROW_AT_PAGES = 64
+# Whoever has written so much since it opened the database will write more; most processes write less.
+GROW_AFTER_PAGES = 64
 _FRAME_HEADER_BYTES = 24
 _ZEROS = bytes(1 << 20)
 # Of the disk's free space, the log may take one part in so many before it is needed.
@@ -25,18 +25,23 @@ class Log:
         self._connection = connection
         self._path = path
         self._pages = 0
-        self._grow_at: int | None = None if path == MEMORY else GROW_AT_PAGES
+        self._grow_at: int | None = None
+        self._is_grown = path == MEMORY
         self.checkpoint_at = CHECKPOINT_PAGES
         connection.set_wal_hook(self._note)
 
     @property
     def upkeep_due(self) -> bool:
-        return self._pages >= self.checkpoint_at or (self._grow_at is not None and self._pages >= self._grow_at)
+        return self._pages >= self.checkpoint_at or self._is_to_grow
+
+    @property
+    def _is_to_grow(self) -> bool:
+        return not self._is_grown and self._grow_at is not None and self._pages >= self._grow_at
 
     def keep_up(self) -> None:
         """Raises Poisoned, and nothing else: any other trouble can wait."""
-        if self._grow_at is not None:
-            self._grow_at = None
+        if self._is_to_grow:
+            self._is_grown = True
             with suppress(OSError):
                 self._grow()
         if self._pages >= self.checkpoint_at:
@@ -77,6 +82,8 @@ class Log:
                 raise fault from error
 
     def _note(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        if self._grow_at is None:
+            self._grow_at = pages + GROW_AFTER_PAGES
         if pages < self._pages:
             self.checkpoint_at = CHECKPOINT_PAGES
         self._pages = pages

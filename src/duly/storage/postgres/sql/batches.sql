@@ -9,7 +9,7 @@
 -- id. That index does so because a run that starts then changes no index at all.
 
 -- name: insert_jobs
--- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run
+-- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run member
 -- repeats: kind pool priority run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms
 -- alone: insert_job
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
@@ -19,13 +19,13 @@ WITH open_pools AS MATERIALIZED (
   SELECT name, mode, ageing_ms FROM pools WHERE name = ANY(:pool::text[]) ORDER BY name FOR KEY SHARE
 )
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
-                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run)
+                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run, member)
 SELECT new.id, new.kind, new.payload, new.key, new.lane, new.pool, new.resources, new.priority,
        CASE WHEN p.ageing_ms IS NULL THEN -new.priority ELSE new.position - new.priority * p.ageing_ms * 1000 END,
        new.position, new.run_at, new.created_at, new.state, new.attempt, new.max_attempts, new.backoff_ms,
-       new.backoff_cap_ms, new.timeout_ms, new.retry_of, new.chain, new.ledger_run
+       new.backoff_cap_ms, new.timeout_ms, new.retry_of, new.chain, new.ledger_run, new.member
 FROM (
-  SELECT id, payload, key, lane, resources, position, timeout_ms, retry_of, chain, ledger_run,
+  SELECT id, payload, key, lane, resources, position, timeout_ms, retry_of, chain, ledger_run, member,
          COALESCE(kind, (:kind::text[])[1]) AS kind, COALESCE(pool, (:pool::text[])[1]) AS pool,
          COALESCE(priority, (:priority::bigint[])[1]) AS priority, COALESCE(run_at, (:run_at::bigint[])[1]) AS run_at,
          COALESCE(created_at, (:created_at::bigint[])[1]) AS created_at, COALESCE(state, (:state::text[])[1]) AS state,
@@ -36,28 +36,29 @@ FROM (
   FROM unnest(:id::text[], :kind::text[], :payload::text[], :key::text[], :lane::text[], :pool::text[],
               :resources::text[], :priority::bigint[], :position::bigint[], :run_at::bigint[], :created_at::bigint[],
               :state::text[], :attempt::bigint[], :max_attempts::bigint[], :backoff_ms::bigint[],
-              :backoff_cap_ms::bigint[], :timeout_ms::bigint[], :retry_of::text[], :chain::text[], :ledger_run::text[])
+              :backoff_cap_ms::bigint[], :timeout_ms::bigint[], :retry_of::text[], :chain::text[], :ledger_run::text[],
+              :member::text[])
        AS given(id, kind, payload, key, lane, pool, resources, priority, position, run_at, created_at, state, attempt,
-                max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run)) AS new
-JOIN open_pools p ON p.name = new.pool AND (p.mode <> 'draining' OR new.retry_of IS NOT NULL)
+                max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run, member)) AS new
+JOIN open_pools p ON p.name = new.pool AND (p.mode <> 'draining' OR new.retry_of IS NOT NULL OR new.member IS NOT NULL)
 WHERE NOT EXISTS (SELECT FROM finished_jobs f WHERE f.id = new.id OFFSET 0)
 ORDER BY new.lane, new.position
 ON CONFLICT DO NOTHING
 RETURNING id
 
 -- name: insert_job
--- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run
+-- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run member
 -- As `insert_jobs`, for one: taking arrays apart costs more than adding the job.
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
-                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run)
+                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run, member)
 SELECT :id, :kind, :payload, :key, :lane, :pool, :resources, :priority::bigint,
        CASE WHEN p.ageing_ms IS NULL THEN -:priority::bigint
             ELSE :position::bigint - :priority::bigint * p.ageing_ms * 1000 END,
        :position::bigint, :run_at::bigint, :created_at::bigint, :state, :attempt::bigint, :max_attempts::bigint,
        :backoff_ms::bigint, :backoff_cap_ms::bigint, :timeout_ms::bigint, :retry_of::text, :chain,
-       :ledger_run
+       :ledger_run, :member::text
 FROM pools p
-WHERE p.name = :pool AND (p.mode <> 'draining' OR :retry_of::text IS NOT NULL)
+WHERE p.name = :pool AND (p.mode <> 'draining' OR :retry_of::text IS NOT NULL OR :member::text IS NOT NULL)
   AND NOT EXISTS (SELECT FROM finished_jobs f WHERE f.id = :id)
 FOR KEY SHARE OF p
 ON CONFLICT DO NOTHING
@@ -82,29 +83,33 @@ WITH open_pool AS MATERIALIZED (
 SELECT name FROM open_pool
 
 -- name: finish
--- columns: id token status error exit_code result
+-- columns: id token status error exit_code result retryable
 -- repeats: token status
 -- Only the claim's own session and token end a run; anything else changes nothing. A run that was asked to stop
 -- ends as cancelled, whatever its failure was called.
 WITH held AS MATERIALIZED (
-  SELECT job.*, job.cancel_reason IS NOT NULL AND r.status = 'FAILED' AS stopped, r.status, r.error, r.exit_code, r.result
+  SELECT job.*, job.cancel_reason IS NOT NULL AND r.status = 'FAILED' AS stopped, r.status, r.error, r.exit_code, r.result,
+         r.retryable
   FROM (
     SELECT id, COALESCE(token, (:token::bigint[])[1]) AS token, COALESCE(status, (:status::text[])[1]) AS status, error,
-           exit_code, result
-    FROM unnest(:id::text[], :token::bigint[], :status::text[], :error::text[], :exit_code::bigint[], :result::text[])
-         AS given(id, token, status, error, exit_code, result)) AS r
+           exit_code, result, retryable
+    FROM unnest(:id::text[], :token::bigint[], :status::text[], :error::text[], :exit_code::bigint[], :result::text[],
+                :retryable::bigint[])
+         AS given(id, token, status, error, exit_code, result, retryable)) AS r
   CROSS JOIN LATERAL (
     SELECT * FROM jobs WHERE id = r.id AND token = r.token AND session IS NOT DISTINCT FROM :session AND state = 'running'
     FOR UPDATE) AS job
 ), removed AS (
   DELETE FROM jobs WHERE id = ANY(ARRAY(SELECT id FROM held))
+), recorded AS (
+  INSERT INTO finished_jobs ({finished_columns})
+  SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
+         chain, session, token, started_at, :now::bigint, CASE WHEN stopped THEN 'CANCELLED' ELSE status END,
+         CASE WHEN stopped THEN cancel_reason ELSE error END, exit_code, result, ledger_run, backoff_ms,
+         backoff_cap_ms, timeout_ms, retryable
+  FROM held
 )
-INSERT INTO finished_jobs ({finished_columns})
-SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
-       chain, session, token, started_at, :now::bigint, CASE WHEN stopped THEN 'CANCELLED' ELSE status END,
-       CASE WHEN stopped THEN cancel_reason ELSE error END, exit_code, result, ledger_run
-FROM held
-RETURNING id, lane, pool, resources, ledger_run
+SELECT id, lane, pool, resources, ledger_run, member FROM held
 
 -- name: finish_alike
 -- columns: id
@@ -113,12 +118,14 @@ WITH done AS (
   DELETE FROM jobs
   WHERE id = ANY(:id::text[]) AND token = :token AND session IS NOT DISTINCT FROM :session AND state = 'running'
   RETURNING *
+), recorded AS (
+  INSERT INTO finished_jobs ({finished_columns})
+  SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
+         chain, session, token, started_at, :now::bigint, :status, NULL, NULL, NULL, ledger_run,
+         backoff_ms, backoff_cap_ms, timeout_ms, NULL
+  FROM done
 )
-INSERT INTO finished_jobs ({finished_columns})
-SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
-       chain, session, token, started_at, :now::bigint, :status, NULL, NULL, NULL, ledger_run
-FROM done
-RETURNING id, lane, pool, resources, ledger_run
+SELECT id, lane, pool, resources, ledger_run, member FROM done
 
 -- name: already_finished
 -- columns: id token
@@ -426,3 +433,54 @@ SELECT r.* FROM schedules s CROSS JOIN LATERAL (
   ORDER BY scheduled_for DESC, own_key DESC LIMIT 1
 ) r
 WHERE s.id = ANY(:schedule_id::text[])
+
+-- name: save_origins
+-- columns: chain_id owner_user_id template template_version params_schema webhook_url
+INSERT INTO job_origins (chain_id, owner_user_id, template, template_version, params_schema, webhook_url)
+SELECT * FROM unnest(:chain_id::text[], :owner_user_id::text[], :template::text[], :template_version::bigint[],
+                     :params_schema::text[], :webhook_url::text[])
+ON CONFLICT (chain_id) DO UPDATE SET owner_user_id = excluded.owner_user_id, template = excluded.template,
+  template_version = excluded.template_version, params_schema = excluded.params_schema, webhook_url = excluded.webhook_url
+
+-- name: forget_origins
+-- columns: chain
+-- Of chains that have no job left.
+DELETE FROM job_origins
+WHERE chain_id = ANY(ARRAY(SELECT o.chain FROM unnest(:chain::text[]) AS o(chain) WHERE {is_forgotten}))
+
+-- name: forget_retries
+-- columns: chain
+DELETE FROM manual_retries
+WHERE chain = ANY(ARRAY(SELECT o.chain FROM unnest(:chain::text[]) AS o(chain) WHERE {is_forgotten}))
+
+-- fragment: is_forgotten
+NOT EXISTS (SELECT FROM jobs WHERE id = o.chain OFFSET 0)
+  AND NOT EXISTS (SELECT FROM jobs WHERE jobs.chain = o.chain AND retry_of IS NOT NULL OFFSET 0)
+  AND NOT EXISTS (SELECT FROM finished_jobs WHERE id = o.chain OFFSET 0)
+  AND NOT EXISTS (SELECT FROM finished_jobs f WHERE f.chain = o.chain AND retry_of IS NOT NULL OFFSET 0)
+
+-- name: insert_members
+-- columns: id group_id place name job_id state pool resources spec
+INSERT INTO group_members (id, group_id, place, name, job_id, state, pool, resources, spec)
+SELECT * FROM unnest(:id::text[], :group_id::text[], :place::bigint[], :name::text[], :job_id::text[], :state::text[],
+                     :pool::text[], :resources::text[], :spec::text[])
+ON CONFLICT DO NOTHING
+
+-- name: end_members
+-- columns: job
+-- Members whose chains have ended, as their last jobs did.
+WITH f AS MATERIALIZED (
+  SELECT id, chain, status, error, finished_at FROM finished_jobs WHERE id = ANY(:job::text[])
+)
+UPDATE group_members SET {as_its_last_job} FROM f
+WHERE group_members.job_id = ANY(ARRAY(SELECT chain FROM f)) AND group_members.job_id = f.chain AND group_members.state = 'live'
+RETURNING group_members.group_id, group_members.place, group_members.state
+
+-- name: set_members_live
+-- columns: id
+UPDATE group_members SET state = 'live' WHERE id = ANY(:id::text[]) AND state = 'pending'
+
+-- name: reopen_members
+-- columns: id job_id
+UPDATE group_members SET state = 'pending', job_id = r.job_id, reason = NULL, last_job = NULL, ended_at = NULL
+FROM unnest(:id::text[], :job_id::text[]) AS r(id, job_id) WHERE group_members.id = ANY(:id::text[]) AND group_members.id = r.id

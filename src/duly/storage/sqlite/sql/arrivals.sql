@@ -40,11 +40,11 @@ DELETE FROM arrivals
 CREATE TEMP VIEW jobs AS
 SELECT id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state, parked_on,
        attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, session, token, started_at,
-       cancel_reason, ledger_run
+       cancel_reason, ledger_run, member
 FROM main.jobs
 UNION ALL
 SELECT id, kind, payload, CAST(NULL AS TEXT), CAST(NULL AS TEXT), pool, CAST(NULL AS TEXT), priority, rank, position,
        run_at, created_at, state, CAST(NULL AS TEXT), CAST(1 AS INTEGER), max_attempts, backoff_ms, backoff_cap_ms,
        timeout_ms, CAST(NULL AS TEXT), id, CAST(NULL AS TEXT), CAST(NULL AS INTEGER), CAST(NULL AS INTEGER),
-       CAST(NULL AS TEXT), CAST(NULL AS TEXT)
+       CAST(NULL AS TEXT), CAST(NULL AS TEXT), CAST(NULL AS TEXT)
 FROM main.arrivals

@@ -1,21 +1,21 @@
 -- Statements that take many rows, as SQLite runs them: once for each row, in order.
 
 -- name: insert_jobs
--- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run
+-- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run member
 -- changed: id
 -- Adds a job unless its id, its key or its lane's head is taken, or its pool takes none; answers what was added.
 -- Where no pool takes it, it has no rank, and a row without one is passed over as well. INSERT from a SELECT would say
 -- so more plainly, but keeps a journal of its own for every row.
 INSERT OR IGNORE INTO jobs (
   id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
-  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run)
+  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run, member)
 VALUES (
   :id, :kind, :payload, :key, :lane, :pool, :resources, :priority,
   (SELECT CASE WHEN ageing_ms IS NULL THEN -:priority ELSE :position - :priority * ageing_ms * 1000 END FROM pools
-   WHERE name = :pool AND (mode <> 'draining' OR :retry_of IS NOT NULL)
+   WHERE name = :pool AND (mode <> 'draining' OR :retry_of IS NOT NULL OR :member IS NOT NULL)
      AND NOT EXISTS (SELECT 1 FROM finished_jobs f WHERE f.id = :id)),
   :position, :run_at, :created_at, :state, :attempt, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :retry_of,
-  :chain, :ledger_run)
+  :chain, :ledger_run, :member)
 
 -- name: insert_alike
 -- columns: id payload position
@@ -30,28 +30,29 @@ VALUES (:id, :kind, :payload, :pool, :priority,
         :position, :run_at, :created_at, :state, 1, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :id)
 
 -- name: record_finished
--- columns: id token status error exit_code result
+-- columns: id token status error exit_code result retryable
 -- A run that was asked to stop ends as cancelled, whatever its failure was called.
 INSERT INTO finished_jobs ({finished_columns})
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
        chain, session, token, started_at, :now,
        CASE WHEN cancel_reason IS NOT NULL AND :status = 'FAILED' THEN 'CANCELLED' ELSE :status END,
        CASE WHEN cancel_reason IS NOT NULL AND :status = 'FAILED' THEN cancel_reason ELSE :error END,
-       :exit_code, :result, ledger_run
+       :exit_code, :result, ledger_run, backoff_ms, backoff_cap_ms, timeout_ms, :retryable
 FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'running'
 
 -- name: finish
 -- columns: id token
 -- Only the claim's own session and token end a run; anything else changes nothing.
 DELETE FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'running'
-RETURNING id, lane, pool, resources, ledger_run
+RETURNING id, lane, pool, resources, ledger_run, member
 
 -- name: record_alike
 -- As `record_finished`, for the common batch: one claim's runs that all succeeded without a word. `ids` is a JSON array:
 -- one statement for all of them saves starting one for each. The plus keeps the session's index out of it.
 INSERT INTO finished_jobs ({finished_columns})
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
-       chain, session, token, started_at, :now, :status, NULL, NULL, NULL, ledger_run
+       chain, session, token, started_at, :now, :status, NULL, NULL, NULL, ledger_run,
+       backoff_ms, backoff_cap_ms, timeout_ms, NULL
 FROM jobs
 WHERE id IN (SELECT value FROM json_each(:ids)) AND +session = :session AND token = :token AND state = 'running'
 
@@ -59,7 +60,7 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND +session = :session AND toke
 -- As `finish`, for the same batch.
 DELETE FROM jobs
 WHERE id IN (SELECT value FROM json_each(:ids)) AND +session = :session AND token = :token AND state = 'running'
-RETURNING id, lane, pool, resources, ledger_run
+RETURNING id, lane, pool, resources, ledger_run, member
 
 -- name: already_finished
 -- columns: id token
@@ -281,3 +282,46 @@ SELECT {run_columns} FROM schedule_runs
 WHERE schedule_id = :schedule_id AND {has_run}
   AND scheduled_for <= (SELECT last_run_at FROM schedules WHERE schedules.id = :schedule_id)
 ORDER BY scheduled_for DESC, own_key DESC LIMIT 1
+
+-- name: save_origins
+-- columns: chain_id owner_user_id template template_version params_schema webhook_url
+INSERT INTO job_origins (chain_id, owner_user_id, template, template_version, params_schema, webhook_url)
+VALUES (:chain_id, :owner_user_id, :template, :template_version, :params_schema, :webhook_url)
+ON CONFLICT (chain_id) DO UPDATE SET owner_user_id = excluded.owner_user_id, template = excluded.template,
+  template_version = excluded.template_version, params_schema = excluded.params_schema, webhook_url = excluded.webhook_url
+
+-- name: forget_origins
+-- columns: chain
+-- Of chains that have no job left.
+DELETE FROM job_origins WHERE chain_id = :chain AND {is_forgotten}
+
+-- name: forget_retries
+-- columns: chain
+DELETE FROM manual_retries WHERE chain = :chain AND {is_forgotten}
+
+-- fragment: is_forgotten
+NOT EXISTS (SELECT 1 FROM jobs WHERE id = :chain)
+  AND NOT EXISTS (SELECT 1 FROM jobs WHERE chain = :chain AND retry_of IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM finished_jobs WHERE id = :chain)
+  AND NOT EXISTS (SELECT 1 FROM finished_jobs WHERE chain = :chain AND retry_of IS NOT NULL)
+
+-- name: insert_members
+-- columns: id group_id place name job_id state pool resources spec
+INSERT INTO group_members (id, group_id, place, name, job_id, state, pool, resources, spec)
+VALUES (:id, :group_id, :place, :name, :job_id, :state, :pool, :resources, :spec)
+ON CONFLICT DO NOTHING
+
+-- name: end_members
+-- columns: job
+-- Members whose chains have ended, as their last jobs did.
+UPDATE group_members SET {as_its_last_job}
+FROM finished_jobs f WHERE f.id = :job AND group_members.job_id = f.chain AND group_members.state = 'live'
+RETURNING group_members.group_id, group_members.place, group_members.state
+
+-- name: set_members_live
+-- columns: id
+UPDATE group_members SET state = 'live' WHERE id = :id AND state = 'pending'
+
+-- name: reopen_members
+-- columns: id job_id
+UPDATE group_members SET state = 'pending', job_id = :job_id, reason = NULL, last_job = NULL, ended_at = NULL WHERE id = :id
