@@ -7,6 +7,10 @@ import asyncpg
 from duly.storage.postgres.storage import PostgresStorage
 
 _TABLES = (
+    "graph_checkpoint_writes",
+    "graph_checkpoints",
+    "execution_events",
+    "execution_requests",
     "api_tokens",
     "idempotency_keys",
     "declared_schedules",

@@ -5,8 +5,10 @@ from typing import Protocol, TypeVar
 
 from duly.domain.jobs import Entry
 from duly.ports.audit import AuditStore
+from duly.ports.checkpoints import CheckpointStore
 from duly.ports.clock import Clock
 from duly.ports.declarations import DeclarationStore
+from duly.ports.executions import ExecutionStore
 from duly.ports.health import HealthStore
 from duly.ports.jobs import JobStore
 from duly.ports.ledger import LedgerStore
@@ -30,7 +32,11 @@ class Transaction(Protocol):
     @property
     def audit(self) -> AuditStore: ...
     @property
+    def checkpoints(self) -> CheckpointStore: ...
+    @property
     def declarations(self) -> DeclarationStore: ...
+    @property
+    def executions(self) -> ExecutionStore: ...
     @property
     def health(self) -> HealthStore: ...
     @property

@@ -2,8 +2,10 @@
 
 from duly.storage.executor import Executor
 from duly.storage.sql.audit import SqlAudit
+from duly.storage.sql.checkpoints import SqlCheckpoints
 from duly.storage.sql.claims import Claims, HotPath
 from duly.storage.sql.declarations import SqlDeclarations
+from duly.storage.sql.executions import SqlExecutions
 from duly.storage.sql.health import SqlHealth
 from duly.storage.sql.jobs import SqlJobs
 from duly.storage.sql.ledger import SqlLedger
@@ -32,8 +34,16 @@ class SqlTransaction:
         return SqlAudit(self._x)
 
     @property
+    def checkpoints(self) -> SqlCheckpoints:
+        return SqlCheckpoints(self._x)
+
+    @property
     def declarations(self) -> SqlDeclarations:
         return SqlDeclarations(self._x)
+
+    @property
+    def executions(self) -> SqlExecutions:
+        return SqlExecutions(self._x)
 
     @property
     def health(self) -> SqlHealth:

@@ -1,0 +1,28 @@
+"""Sends a call to the provider that its graph's id begins with."""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Protocol
+
+from duly.domain.executions import UnknownGraph
+from duly.graphs.registry import Registry
+from duly.graphs.telling import Telling, Told
+from duly.ports.graphs import GraphCall
+
+
+class Provider(Protocol):
+    def run(self, call: GraphCall, registry: Registry) -> AsyncGenerator[Told, None]:
+        """Events as they come, the result last."""
+
+
+class Router:
+    """`provider:name[@version]`: what stands before the colon says who runs it, the whole id which graph."""
+
+    def __init__(self, registry: Registry, providers: Mapping[str, Provider]) -> None:
+        self._registry = registry
+        self._providers = dict(providers)
+
+    def run_graph(self, call: GraphCall) -> Telling:
+        provider = self._providers.get(call.graph_id.partition(":")[0])
+        if provider is None or call.graph_id not in self._registry:
+            raise UnknownGraph(call.graph_id)
+        return Telling(provider.run(call, self._registry))
