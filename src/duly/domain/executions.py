@@ -90,6 +90,13 @@ class GraphResult:
     waits: bool = False
 
 
+class Decision(NamedTuple):
+    """What a person answered, and which of the graph's questions that answers."""
+
+    value: Any
+    answers: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionRequest:
     """What is asked for under a key; `max_cost` is in millionths of the account's currency, and is held."""
@@ -182,6 +189,23 @@ class Execution:
     @property
     def claim(self) -> Claim:
         return Claim(self.key, self.run_id, self.attempt, self.token)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it waits no longer: whoever calls next goes on with it."""
+        return self.status is ExecutionStatus.WAITING and self.decision is not None
+
+    @property
+    def decided(self) -> Decision | None:
+        if self.decision is None:
+            return None
+        kept = value_of(self.decision)
+        return Decision(kept["value"], tuple(kept["answers"]))
+
+    def questions(self) -> tuple[str, ...]:
+        asked = value_of(self.result) if self.result else {}
+        interrupts = asked.get("interrupts", []) if isinstance(asked, dict) else []
+        return tuple(each["id"] for each in interrupts if isinstance(each, dict) and isinstance(each.get("id"), str))
 
     def frees_in(self, *, era: str, lease_now: Micros, grace: Micros) -> Micros:
         """How long until somebody else may take over; nothing is left of what was counted in another era."""

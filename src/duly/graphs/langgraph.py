@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from duly.application.checkpoints import Checkpoints
-from duly.domain.executions import EventKind, GraphFailed, GraphResult
+from duly.domain.executions import Decision, EventKind, GraphFailed, GraphResult
 from duly.graphs.plain import plain
 from duly.graphs.registry import Registry
 from duly.graphs.telling import Tell, Told, told_by
@@ -65,14 +65,20 @@ def _compiled(found: Any, saver: Any, graph_id: str) -> Any:
 
 
 async def _given(graph: Any, call: GraphCall, config: Any) -> Any:
-    if call.continues and call.decision is not None:
+    state = await graph.aget_state(config) if call.continues else None
+    if state is not None and call.decision is not None and (resume := _answers(state, call.decision)):
         from langgraph.types import Command  # noqa: PLC0415
 
-        return Command(resume=call.decision)
-    if call.continues and (await graph.aget_state(config)).next:
+        return Command(resume=resume)
+    if state is not None and state.next:
         return None
     given = {name: value for name, value in call.input.items() if name not in ("messages", "model")}
     return {**given, "messages": list(call.messages)} if call.messages else given
+
+
+def _answers(state: Any, decision: Decision) -> dict[str, Any]:
+    """By the questions' ids, so that a decision never answers a later question that nobody has seen."""
+    return {each.id: decision.value for each in state.interrupts if each.id in decision.answers}
 
 
 def _events(mode: str, data: Any) -> Iterator[GraphEvent]:

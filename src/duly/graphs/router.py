@@ -21,8 +21,10 @@ class Router:
         self._registry = registry
         self._providers = dict(providers)
 
+    def knows(self, graph_id: str) -> bool:
+        return graph_id.partition(":")[0] in self._providers and graph_id in self._registry
+
     def run_graph(self, call: GraphCall) -> Telling:
-        provider = self._providers.get(call.graph_id.partition(":")[0])
-        if provider is None or call.graph_id not in self._registry:
+        if not self.knows(call.graph_id):
             raise UnknownGraph(call.graph_id)
-        return Telling(provider.run(call, self._registry))
+        return Telling(self._providers[call.graph_id.partition(":")[0]].run(call, self._registry))

@@ -44,6 +44,9 @@ class ExecutionStore(Protocol):
     async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> bool:
         """Whether the claim still stood."""
 
+    async def decide(self, run_id: str, decision: Payload) -> None:
+        """Of an execution that waits; the first decision stands."""
+
     async def add_events(self, events: Sequence[ExecutionEvent]) -> None:
         """An event whose number is taken is the same event, told again."""
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from duly.domain.executions import EventKind, GraphResult, ModelCall
+from duly.domain.executions import Decision, EventKind, GraphResult, ModelCall
 from duly.domain.instants import Instant
 
 
@@ -37,7 +37,7 @@ class GraphCall:
     deadline: Instant
     check_lease: Callable[[], None]
     continues: bool = False
-    decision: Any = None
+    decision: Decision | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,5 +62,7 @@ class GraphRun(Protocol):
 
 
 class GraphExecutor(Protocol):
+    def knows(self, graph_id: str) -> bool: ...
+
     def run_graph(self, call: GraphCall) -> GraphRun:
         """Nothing runs before the events are asked for; raises UnknownGraph."""

@@ -95,6 +95,9 @@ class SqlExecutions:
         self._x.wake(execution_topic(claim.run_id))
         return bool(rows)
 
+    async def decide(self, run_id: str, decision: Payload) -> None:
+        await self._x.fetch("decide_execution", run_id=run_id, decision=decision)
+
     async def add_events(self, events: Sequence[ExecutionEvent]) -> None:
         rows = [(each.run_id, each.seq, each.attempt, each.at, each.kind.value, each.data) for each in events]
         await self._x.each("insert_execution_events", rows)

@@ -45,9 +45,13 @@ WHERE idempotency_key = :key AND token = :token AND status <> 'done'
 RETURNING 1
 
 -- name: suspend_execution
-UPDATE execution_requests SET status = 'waiting', waits_for = :waits_for, result = :result
+UPDATE execution_requests SET status = 'waiting', waits_for = :waits_for, result = :result, decision = NULL
 WHERE idempotency_key = :key AND token = :token AND status = 'running'
 RETURNING 1
+
+-- name: decide_execution
+-- The first decision stands.
+UPDATE execution_requests SET decision = COALESCE(decision, :decision) WHERE run_id = :run_id AND status = 'waiting'
 
 -- name: last_event_of
 SELECT COALESCE(MAX(seq), 0) FROM execution_events WHERE run_id = :run_id
