@@ -8,11 +8,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self, TypeVar
 
+from duly.application.accounts import Accounts
 from duly.application.audit import Audit
+from duly.application.budgets import Budgets
 from duly.application.declarations import Declarations
+from duly.application.grants import Grants
 from duly.application.health import Health
 from duly.application.jobs import Jobs
 from duly.application.logs import Logs
+from duly.application.money import Money
+from duly.application.money_audit import MoneyAudit
 from duly.application.order import Order
 from duly.application.places import Places
 from duly.application.pools import Pools
@@ -35,6 +40,7 @@ from duly.settings import Settings as Settings  # noqa: PLC0414 - front doors ta
 from duly.settings import settings_from
 from duly.system.clock import SystemClock
 from duly.system.dice import SystemDice
+from duly.system.prices import TablePrices
 from duly.timekeeper.timekeeper import Timekeeper
 from duly.worker.calls import Call as Call  # noqa: PLC0414
 from duly.worker.commands import command as command  # noqa: PLC0414
@@ -59,11 +65,16 @@ class Queue:
     settings: Settings
     storage: Storage
     dice: Dice
+    accounts: Accounts
     audit: Audit
+    budgets: Budgets
     declarations: Declarations
+    grants: Grants
     health: Health
     jobs: Jobs
     logs: Logs
+    money: Money
+    money_audit: MoneyAudit
     order: Order
     pools: Pools
     requests: Requests
@@ -82,18 +93,23 @@ class Queue:
 
     @classmethod
     def on(cls, storage: Storage, dice: Dice, settings: Settings, telemetry: Telemetry | None = None) -> Self:
-        places, pace = Places(), settings.pace
+        places, pace, prices = Places(), settings.pace, TablePrices(settings.free_models)
         telemetry = Tally() if telemetry is None else telemetry
         schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry)
         return cls(
             settings=settings,
             storage=storage,
             dice=dice,
+            accounts=Accounts(storage, dice, prices),
             audit=Audit(storage=storage, outage_after=pace.outage_after),
+            budgets=Budgets(storage, dice),
             declarations=Declarations(schedules),
+            grants=Grants(storage, dice),
             health=Health(storage, pace),
             jobs=Jobs(storage, dice, places),
             logs=Logs(storage),
+            money=Money(storage, dice, prices),
+            money_audit=MoneyAudit(storage=storage),
             order=Order(storage),
             pools=Pools(storage),
             requests=Requests(storage, dice),

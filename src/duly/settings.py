@@ -1,12 +1,13 @@
 """Everything that can be set from outside, read once; each has a default, a unit and a line in the docs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import urlsplit
 
 from duly.application.batch import MOST_ROWS
 from duly.application.pace import Pace
+from duly.domain.billing import FreeModels, free_models_of
 from duly.domain.coverage import OUTAGE_AFTER
 from duly.domain.errors import InvalidInput
 from duly.domain.instants import Micros
@@ -20,7 +21,8 @@ PREFIX = "DULY_"
 class Settings:
     """`database_url` is a path or a `postgresql://` address; `lease_ms` is how long a silent worker counts as alive.
 
-    The others are about schedules: how time is followed and caught up with, and the policies of one that names none.
+    `free_models` cost nothing, whatever a table of prices says. The others are about schedules: how time is followed
+    and caught up with, and the policies of one that names none.
     """
 
     database_url: str = "duly.db"
@@ -33,6 +35,7 @@ class Settings:
     default_overlap_policy: str = Overlap.SKIP
     default_catchup_policy: str = CatchUp.NONE
     default_jitter_ms: int = 0
+    free_models: FreeModels = field(default_factory=FreeModels)
 
     @property
     def lease(self) -> Micros:
@@ -83,6 +86,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         default_jitter_ms=_number(
             "DULY_DEFAULT_JITTER_MS", given, default.default_jitter_ms, least=0, most=LONGEST_JITTER_MS
         ),
+        free_models=free_models_of(_names("DULY_FREE_MODELS", given), field="DULY_FREE_MODELS"),
     )
 
 
@@ -101,3 +105,8 @@ def _choice(name: str, given: Mapping[str, str], policies: type[StrEnum], defaul
     if text not in list(policies):
         raise InvalidInput(name, f"{text[:40]!r} is not a policy", fix=f"use one of {', '.join(policies)}")
     return text
+
+
+def _names(name: str, given: Mapping[str, str]) -> list[str]:
+    """Parted by commas."""
+    return [text.strip() for text in given.get(name, "").split(",") if text.strip()]

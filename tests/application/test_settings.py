@@ -92,6 +92,21 @@ def test_what_means_no_time_and_no_policy_is_refused_with_its_name(name: str, te
     assert refused.value.fix is not None
 
 
+@pytest.mark.req("GRAPH-06")
+def test_free_models_are_parted_by_commas() -> None:
+    settings = settings_from({"DULY_FREE_MODELS": "ollama:*, mine ,"})
+
+    assert "ollama:llama3" in settings.free_models
+    assert "mine" in settings.free_models
+    assert "gpt-4o" not in settings.free_models
+
+
+@pytest.mark.req("GRAPH-06", error=True)
+def test_that_every_model_is_free_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="DULY_FREE_MODELS"):
+        settings_from({"DULY_FREE_MODELS": "*"})
+
+
 def test_every_setting_has_its_line_in_the_docs() -> None:
     docs = (Path(__file__).parents[2] / "docs" / "queue.md").read_text()
 

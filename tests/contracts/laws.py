@@ -40,10 +40,34 @@ LAWS = {
     "UNION ALL SELECT id FROM finished_jobs WHERE attempt > max_attempts",
 }
 
+MONEY = {
+    "an account does not add up": "SELECT id FROM billing_accounts WHERE granted <> available + held + charged "
+    "OR available < 0 OR (available > 0 AND overrun > 0)",
+    "an account was credited something else": "SELECT id FROM billing_accounts a WHERE granted <> "
+    "(SELECT coalesce(sum(amount), 0) FROM credits c WHERE c.billing_account_id = a.id)",
+    "an account holds something else": "SELECT id FROM billing_accounts a WHERE held <> "
+    "(SELECT coalesce(sum(amount), 0) FROM holds h WHERE h.billing_account_id = a.id AND state = 'held')",
+    "an account was charged something else": "SELECT id FROM billing_accounts a WHERE charged + overrun <> "
+    "(SELECT coalesce(sum(r.amount), 0) FROM charge_receipts r JOIN holds h USING (run_id, attempt) "
+    "WHERE r.billing_account_id = a.id AND h.state <> 'held')",
+    "a reference has two receipts": "SELECT run_id, attempt, unit FROM charge_receipts "
+    "GROUP BY run_id, attempt, unit HAVING count(*) > 1",
+    "a hold counts other receipts than it has": "SELECT run_id, attempt FROM holds h WHERE spent <> "
+    "(SELECT coalesce(sum(r.amount), 0) FROM charge_receipts r WHERE r.run_id = h.run_id AND r.attempt = h.attempt) "
+    "OR unmetered <> (SELECT count(*) FROM charge_receipts r "
+    "WHERE r.run_id = h.run_id AND r.attempt = h.attempt AND r.amount IS NULL)",
+    "a budget counts other holds than it has": "SELECT id FROM budgets b WHERE used <> "
+    "(SELECT coalesce(sum(CASE WHEN state = 'held' THEN amount ELSE spent END), 0) FROM holds h "
+    "WHERE counted_at >= b.window_start AND ((b.scope = 'account' AND b.scope_id = h.billing_account_id) "
+    "OR (b.scope = 'schedule' AND b.scope_id = h.schedule_id)))",
+}
+
 
 async def broken_laws(rows: Rows, *, apart_from: frozenset[str] = frozenset()) -> list[str]:
     broken = [
-        f"{law}: {found}" for law, sql in LAWS.items() if law not in apart_from and (found := (await rows(sql))[:5])
+        f"{law}: {found}"
+        for law, sql in (LAWS | MONEY).items()
+        if law not in apart_from and (found := (await rows(sql))[:5])
     ]
     return broken + await _miscounted_pools(rows)
 

@@ -29,6 +29,13 @@ _TABLES = (
     "schedule_runs",
     "schedule_revisions",
     "schedules",
+    "budgets",
+    "charge_receipts",
+    "holds",
+    "credits",
+    "execution_grants",
+    "virtual_keys",
+    "billing_accounts",
 )
 
 

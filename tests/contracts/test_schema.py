@@ -80,6 +80,7 @@ def test_no_table_has_a_column_for_a_login_a_token_or_a_secret(fresh_postgres_ur
     columns = asyncio.run(tables())
 
     assert {"schedules", "schedule_revisions", "schedule_runs", "schedule_gaps", "schedule_arrears"} <= set(columns)
+    assert {"execution_grants", "charge_receipts", "billing_accounts", "virtual_keys", "holds"} <= set(columns)
     named = {name for table in columns.values() for name, _, _ in table}
     assert not named & {"session_id", "oauth_token", "api_key", "secret"}
 
@@ -108,3 +109,44 @@ def test_both_stores_have_the_same_indexes(fresh_postgres_url: str) -> None:
     sqlite, postgres = asyncio.run(both())
 
     assert sqlite == postgres
+
+
+@pytest.mark.req("GRAPH-15")
+@pytest.mark.req("GRAPH-02")
+def test_grants_and_receipts_have_the_columns_that_others_read(fresh_postgres_url: str) -> None:
+    from duly.storage.postgres.storage import PostgresStorage
+
+    async def look() -> tuple[Columns, set[tuple[str, str]]]:
+        await (await PostgresStorage.open(fresh_postgres_url, listening=False)).close()
+        connection = await asyncpg.connect(fresh_postgres_url)
+        try:
+            keys = await connection.fetch(
+                "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint WHERE contype = 'f'"
+            )
+        finally:
+            await connection.close()
+        return await _postgres_columns(fresh_postgres_url), {(table, other) for table, other in keys}
+
+    columns, foreign_keys = asyncio.run(look())
+
+    assert [name for name, _, _ in columns["execution_grants"]] == [
+        "id",
+        "user_id",
+        "billing_account_id",
+        "scopes",
+        "expires_at",
+        "revoked_at",
+        "created_at",
+        "last_used_at",
+    ]
+    assert {"billing_account_id", "virtual_key_id", "run_id", "attempt", "unit", "source_reference"} <= {
+        name for name, _, _ in columns["charge_receipts"]
+    }
+    assert {
+        ("execution_grants", "billing_accounts"),
+        ("schedules", "execution_grants"),
+        ("charge_receipts", "billing_accounts"),
+        ("charge_receipts", "virtual_keys"),
+        ("charge_receipts", "holds"),
+        ("holds", "billing_accounts"),
+    } <= foreign_keys

@@ -8,6 +8,7 @@ import asyncpg
 from duly.application.audit import Audit
 from duly.bootstrap import Queue
 from duly.domain.audit import Law
+from duly.domain.billing import FreeModels
 from duly.domain.ids import JobId, JobKey, Lane, PoolName, SessionId, Token
 from duly.domain.instants import Micros
 from duly.domain.jobs import COMPLETED, Ending, Entry, FinishedJob, Job, JobStatus, NewJob, Put
@@ -27,6 +28,7 @@ from tests.contracts.laws import broken_laws
 T = TypeVar("T")
 
 WIDE = PoolName("wide")
+FREE = FreeModels(beginnings=("ollama:",))
 FAILED = Ending(status=JobStatus.FAILED, error="as asked")
 
 
@@ -119,7 +121,8 @@ class World:
         await self.pool(WIDE, 1_000)
 
     async def another(self) -> Queue:
-        queue = Queue.on(await self._opened(), self.dice, Settings(database_url=self.place))
+        settings = Settings(database_url=self.place, free_models=FREE)
+        queue = Queue.on(await self._opened(), self.dice, settings)
         self._queues.append(queue)
         return queue
 

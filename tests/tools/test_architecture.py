@@ -17,6 +17,7 @@ HOME_OF = {
     "apsw": "duly.storage.sqlite",
     "asyncpg": "duly.storage.postgres",
     "cronsim": "duly.domain.cadence",
+    "genai_prices": "duly.system.prices",
 }
 
 

@@ -15,3 +15,8 @@ Token = NewType("Token", int)
 ScheduleId = NewType("ScheduleId", str)
 RunId = NewType("RunId", str)
 Owner = NewType("Owner", str)
+
+AccountId = NewType("AccountId", str)
+VirtualKeyId = NewType("VirtualKeyId", str)
+GrantId = NewType("GrantId", str)
+BudgetId = NewType("BudgetId", str)

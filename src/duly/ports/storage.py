@@ -4,15 +4,20 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from duly.domain.jobs import Entry
+from duly.ports.accounts import AccountStore
 from duly.ports.audit import AuditStore
+from duly.ports.budgets import BudgetStore
 from duly.ports.checkpoints import CheckpointStore
 from duly.ports.clock import Clock
 from duly.ports.declarations import DeclarationStore
 from duly.ports.executions import ExecutionStore
+from duly.ports.grants import GrantStore
 from duly.ports.health import HealthStore
+from duly.ports.holds import HoldStore
 from duly.ports.jobs import JobStore
 from duly.ports.ledger import LedgerStore
 from duly.ports.logs import LogStore
+from duly.ports.money_audit import MoneyAuditStore
 from duly.ports.order import OrderStore
 from duly.ports.pools import PoolStore
 from duly.ports.requests import RequestStore
@@ -30,7 +35,11 @@ class Transaction(Protocol):
     """A store per noun, all in one transaction."""
 
     @property
+    def accounts(self) -> AccountStore: ...
+    @property
     def audit(self) -> AuditStore: ...
+    @property
+    def budgets(self) -> BudgetStore: ...
     @property
     def checkpoints(self) -> CheckpointStore: ...
     @property
@@ -38,13 +47,19 @@ class Transaction(Protocol):
     @property
     def executions(self) -> ExecutionStore: ...
     @property
+    def grants(self) -> GrantStore: ...
+    @property
     def health(self) -> HealthStore: ...
+    @property
+    def holds(self) -> HoldStore: ...
     @property
     def jobs(self) -> JobStore: ...
     @property
     def ledger(self) -> LedgerStore: ...
     @property
     def logs(self) -> LogStore: ...
+    @property
+    def money_audit(self) -> MoneyAuditStore: ...
     @property
     def order(self) -> OrderStore: ...
     @property

@@ -1,15 +1,20 @@
 """One transaction's stores, shared by both databases."""
 
 from duly.storage.executor import Executor
+from duly.storage.sql.accounts import SqlAccounts
 from duly.storage.sql.audit import SqlAudit
+from duly.storage.sql.budgets import SqlBudgets
 from duly.storage.sql.checkpoints import SqlCheckpoints
 from duly.storage.sql.claims import Claims, HotPath
 from duly.storage.sql.declarations import SqlDeclarations
 from duly.storage.sql.executions import SqlExecutions
+from duly.storage.sql.grants import SqlGrants
 from duly.storage.sql.health import SqlHealth
+from duly.storage.sql.holds import SqlHolds
 from duly.storage.sql.jobs import SqlJobs
 from duly.storage.sql.ledger import SqlLedger
 from duly.storage.sql.logs import SqlLogs
+from duly.storage.sql.money_audit import SqlMoneyAudit
 from duly.storage.sql.order import SqlOrder
 from duly.storage.sql.pools import SqlPools
 from duly.storage.sql.requests import SqlRequests
@@ -30,12 +35,20 @@ class SqlTransaction:
         self._hot = hot
 
     @property
+    def accounts(self) -> SqlAccounts:
+        return SqlAccounts(self._x)
+
+    @property
     def audit(self) -> SqlAudit:
         return SqlAudit(self._x)
 
     @property
     def checkpoints(self) -> SqlCheckpoints:
         return SqlCheckpoints(self._x)
+
+    @property
+    def budgets(self) -> SqlBudgets:
+        return SqlBudgets(self._x)
 
     @property
     def declarations(self) -> SqlDeclarations:
@@ -46,8 +59,16 @@ class SqlTransaction:
         return SqlExecutions(self._x)
 
     @property
+    def grants(self) -> SqlGrants:
+        return SqlGrants(self._x)
+
+    @property
     def health(self) -> SqlHealth:
         return SqlHealth(self._x)
+
+    @property
+    def holds(self) -> SqlHolds:
+        return SqlHolds(self._x)
 
     @property
     def jobs(self) -> SqlJobs:
@@ -60,6 +81,10 @@ class SqlTransaction:
     @property
     def logs(self) -> SqlLogs:
         return SqlLogs(self._x)
+
+    @property
+    def money_audit(self) -> SqlMoneyAudit:
+        return SqlMoneyAudit(self._x)
 
     @property
     def order(self) -> SqlOrder:

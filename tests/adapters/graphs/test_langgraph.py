@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from duly.application.checkpoints import Checkpoints
+from duly.bootstrap import Queue
 from duly.domain.executions import Decision, Execution, ExecutionStatus, GraphFailed, GraphResult, LeaseLost
 from duly.domain.instants import Instant, Micros
 from duly.domain.payloads import EMPTY
 from duly.graphs.langgraph import LangGraphs
 from duly.ports.storage import Storage
+from duly.settings import Settings
 from duly.storage.sqlite.storage import SqliteStorage
+from duly.system.dice import SystemDice
 from tests.adapters.graphs import news
 from tests.adapters.graphs.calls import call_of, run, told
 
@@ -26,7 +29,10 @@ def on_a_store(scenario: Callable[[Storage], Awaitable[None]]) -> None:
     async def go() -> None:
         storage = await SqliteStorage.open(":memory:")
         try:
-            await storage.transact(lambda tx: tx.executions.add(_running()))
+            queue = Queue.on(storage, SystemDice(), Settings(database_url=":memory:"))
+            account = await queue.accounts.create(owner="ann", name="main")
+            grant = await queue.grants.create(owner="ann", account_id=account.id, scopes=["graph:execute:*"])
+            await storage.transact(lambda tx: tx.executions.add(_running(grant.id)))
             await scenario(storage)
         finally:
             await storage.close()
@@ -34,13 +40,13 @@ def on_a_store(scenario: Callable[[Storage], Awaitable[None]]) -> None:
     asyncio.run(go())
 
 
-def _running() -> Execution:
+def _running(grant_id: str) -> Execution:
     return Execution(
         key="k",
         request_hash="h",
         request=EMPTY,
         graph_id="langgraph:g",
-        grant_id="grant_1",
+        grant_id=grant_id,
         run_id="exe_1",
         trace_id="t",
         status=ExecutionStatus.RUNNING,

@@ -7,7 +7,7 @@ from duly.domain.cadence.interval import Interval, InvalidInterval, every
 from duly.domain.cadence.notes import Note, NoteKind
 from duly.domain.cadence.once import Once, once
 from duly.domain.cadence.unreadable import UnreadableCron
-from duly.domain.cadence.wall import TZ_VERSION, InvalidZone, zone_names
+from duly.domain.cadence.wall import TZ_VERSION, InvalidZone, zone, zone_names
 
 __all__ = [
     "TZ_VERSION",
@@ -25,5 +25,6 @@ __all__ = [
     "cron",
     "every",
     "once",
+    "zone",
     "zone_names",
 ]

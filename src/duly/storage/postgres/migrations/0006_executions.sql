@@ -6,7 +6,7 @@ CREATE TABLE execution_requests (
   request_hash    text NOT NULL,
   request         text NOT NULL,
   graph_id        text NOT NULL,
-  grant_id        text COLLATE "C" NOT NULL,
+  grant_id        text COLLATE "C" NOT NULL REFERENCES execution_grants (id),
   run_id          text COLLATE "C" NOT NULL,
   trace_id        text,
   status          text NOT NULL CHECK (status = 'running' OR status = 'waiting' OR status = 'done'),

@@ -6,7 +6,7 @@ CREATE TABLE execution_requests (
   request_hash    TEXT    NOT NULL,
   request         TEXT    NOT NULL,
   graph_id        TEXT    NOT NULL,
-  grant_id        TEXT    NOT NULL,
+  grant_id        TEXT    NOT NULL REFERENCES execution_grants (id),
   run_id          TEXT    NOT NULL,
   trace_id        TEXT,
   status          TEXT    NOT NULL CHECK (status = 'running' OR status = 'waiting' OR status = 'done'),
