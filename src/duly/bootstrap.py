@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from duly.application.accounts import Accounts
+from duly.application.attempts import AttemptPace
 from duly.application.audit import Audit
 from duly.application.budgets import Budgets
+from duly.application.checkpoints import Checkpoints
 from duly.application.declarations import Declarations
+from duly.application.executions import Executions
 from duly.application.grants import Grants
 from duly.application.health import Health
 from duly.application.jobs import Jobs
@@ -33,6 +36,10 @@ from duly.application.why import Why
 from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
 from duly.domain.instants import Micros, moment_of
+from duly.graphs.langgraph import LangGraphs
+from duly.graphs.python import PythonGraphs
+from duly.graphs.registry import Registry as Registry  # noqa: PLC0414 - front doors take it from here
+from duly.graphs.router import Provider, Router
 from duly.ports.dice import Dice
 from duly.ports.storage import ReadOnlyStorage, Storage
 from duly.ports.telemetry import Telemetry
@@ -144,6 +151,30 @@ class Queue:
             grace=grace,
             pulse=None if self._is_in_memory else self._pulse,
         )
+
+    def executions(self, graphs: Registry, *, pace: AttemptPace | None = None) -> Executions:
+        """The execution service for these graphs; what runs them is loaded when it first runs."""
+        return Executions(
+            storage=self.storage,
+            dice=self.dice,
+            graphs=Router(graphs, self._graph_providers()),
+            grants=self.grants,
+            accounts=self.accounts,
+            money=self.money,
+            pace=pace or AttemptPace(),
+        )
+
+    def _graph_providers(self) -> dict[str, Provider]:
+        providers: dict[str, Provider] = {
+            "python": PythonGraphs(),
+            "langgraph": LangGraphs(Checkpoints(self.storage)),
+        }
+        if self.settings.graph_secret:
+            # An HTTP client takes a tenth of a second to load.
+            from duly.graphs.http import HttpGraphs  # noqa: PLC0415
+
+            providers["http"] = HttpGraphs(self.storage.clock, self.settings.graph_secret.encode())
+        return providers
 
     def timekeeper(self) -> Timekeeper:
         """A timekeeper whose heart beats in a thread with a connection of its own; memory has only one."""

@@ -15,14 +15,16 @@ from duly.domain.policies import LONGEST_JITTER_MS, CatchUp, Overlap, Policies
 from duly.domain.sessions import LEASE
 
 PREFIX = "DULY_"
+SHORTEST_SECRET = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """`database_url` is a path or a `postgresql://` address; `lease_ms` is how long a silent worker counts as alive.
 
-    `free_models` cost nothing, whatever a table of prices says. The others are about schedules: how time is followed
-    and caught up with, and the policies of one that names none.
+    `graph_secret` signs calls of graphs elsewhere; `internal_api_token` is what callers of the execution service must
+    show. `free_models` cost nothing, whatever a table of prices says. The others are about schedules: how time is
+    followed and caught up with, and the policies of one that names none.
     """
 
     database_url: str = "duly.db"
@@ -36,6 +38,8 @@ class Settings:
     default_catchup_policy: str = CatchUp.NONE
     default_jitter_ms: int = 0
     free_models: FreeModels = field(default_factory=FreeModels)
+    graph_secret: str | None = field(default=None, repr=False)
+    internal_api_token: str | None = field(default=None, repr=False)
 
     @property
     def lease(self) -> Micros:
@@ -86,6 +90,8 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         default_jitter_ms=_number(
             "DULY_DEFAULT_JITTER_MS", given, default.default_jitter_ms, least=0, most=LONGEST_JITTER_MS
         ),
+        graph_secret=given.get("DULY_GRAPH_SECRET"),
+        internal_api_token=_secret("DULY_INTERNAL_API_TOKEN", given),
         free_models=free_models_of(_names("DULY_FREE_MODELS", given), field="DULY_FREE_MODELS"),
     )
 
@@ -98,6 +104,13 @@ def _number(name: str, given: Mapping[str, str], default: int, *, least: int, mo
         unit = "a time in milliseconds" if name.endswith("_MS") else "a number"
         raise InvalidInput(name, f"{text[:40]!r} is not {unit}", fix=f"use {least} to {most}")
     return int(text)
+
+
+def _secret(name: str, given: Mapping[str, str]) -> str | None:
+    text = given.get(name)
+    if text is not None and len(text.encode()) < SHORTEST_SECRET:
+        raise InvalidInput(name, f"has fewer than {SHORTEST_SECRET} bytes", fix="draw a longer one")
+    return text
 
 
 def _choice(name: str, given: Mapping[str, str], policies: type[StrEnum], default: str) -> str:

@@ -17,6 +17,8 @@ HOME_OF = {
     "apsw": "duly.storage.sqlite",
     "asyncpg": "duly.storage.postgres",
     "cronsim": "duly.domain.cadence",
+    "langchain_core": "duly.graphs",
+    "langgraph": "duly.graphs",
     "genai_prices": "duly.system.prices",
 }
 

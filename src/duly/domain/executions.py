@@ -15,6 +15,7 @@ from duly.domain.texts import storable_of, text_of, whole_number_of
 
 LEASE = Micros(30 * SECOND)
 GRACE = Micros(10 * SECOND)
+PATIENCE = Micros(5 * SECOND)
 TIMEOUT_MS = 15 * 60_000
 LONGEST_TIMEOUT_MS = 24 * 3_600_000
 LONGEST_ERROR = 2_000
