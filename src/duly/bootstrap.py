@@ -1,5 +1,6 @@
 """Joins ports and adapters: the only place that names a database, a clock or a pair of dice."""
 
+import asyncio
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -245,6 +246,27 @@ async def _open_to_read(settings: Settings) -> ReadOnlyStorage:
     from duly.storage.sqlite.reader import SqliteReader  # noqa: PLC0415
 
     return await SqliteReader.open(path)
+
+
+async def serve(
+    queue: Queue,
+    *,
+    host: str,
+    port: int,
+    stop: asyncio.Event,
+    on_ready: Callable[[str], None] | None = None,
+    metrics: Callable[[], Awaitable[bytes]] | None = None,
+) -> None:
+    """The HTTP API until `stop` is set. On a loopback address nobody needs a token; on any other everybody does.
+
+    The API is imported where it is served: whoever only uses the queue does not wait for a web framework.
+    """
+    from duly.http.access import Access  # noqa: PLC0415
+    from duly.http.api import create_api, no_metrics  # noqa: PLC0415
+    from duly.http.server import serve as serve_api  # noqa: PLC0415
+
+    api = create_api(queue, access=Access.at(host), metrics=metrics or no_metrics)
+    await serve_api(api, host=host, port=port, stop=stop, on_ready=on_ready)
 
 
 def _is_postgres(url: str) -> bool:

@@ -28,6 +28,24 @@ async def test_the_built_in_pools_have_their_stated_limits(world: World) -> None
     assert all(pools[pool.name] == pool for pool in BUILT_IN_POOLS), "the schema and the domain say the same"
 
 
+async def test_changes_of_a_pool_at_once_all_count(world: World) -> None:
+    await world.pool(SMALL, 7)
+    other = await world.another()
+
+    await asyncio.gather(
+        world.queue.pools.change(SMALL, slots=9),
+        other.pools.change(SMALL, prefetch=3),
+        world.queue.pools.change(SMALL, mode=PoolMode.PAUSED, ageing_ms=5),
+    )
+
+    expected = Pool(name=SMALL, slots=9, prefetch=3, mode=PoolMode.PAUSED, ageing_ms=5)
+    assert await world.queue.pools.get(SMALL) == expected
+    with pytest.raises(InvalidInput):
+        await world.queue.pools.change(SMALL, slots=-1)
+    with pytest.raises(UnknownPool):
+        await world.queue.pools.change(PoolName("nowhere"), slots=1)
+
+
 @pytest.mark.req("DEC-011")
 async def test_one_user_job_runs_at_a_time_by_default(world: World) -> None:
     for n in range(3):

@@ -43,6 +43,21 @@ async def test_a_schedule_that_names_no_policies_has_the_default_ones(world: Wor
     assert made.policies == Policies(overlap="skip", catch_up="none", jitter_ms=0)  # type: ignore[arg-type]
 
 
+async def test_a_schedule_may_begin_paused_and_be_changed_and_resumed_in_one_revision(world: World) -> None:
+    schedules = Keeping(world).schedules
+
+    made = await schedules.create(owner="ann", cadence=MINUTELY, target=WORK, schedule_id="s", enabled=False)
+    assert (made.revision, made.state, made.next_slot) == (1, ScheduleState.PAUSED, None)
+    assert await schedules.get("s", owner="ann") == made
+
+    world.clock.advance(60)
+    resumed = await schedules.edit("s", owner="ann", target=OTHER, enabled=True)
+    assert (resumed.revision, resumed.state, resumed.target) == (2, ScheduleState.ACTIVE, OTHER)
+    assert resumed.next_slot == at(2) // SECOND
+    paused = await schedules.edit("s", owner="ann", enabled=False)
+    assert (paused.revision, paused.state, paused.next_slot) == (3, ScheduleState.PAUSED, None)
+
+
 async def test_an_id_is_taken_once(world: World) -> None:
     keeping = Keeping(world)
     await keeping.schedule()

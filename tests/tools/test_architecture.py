@@ -20,6 +20,9 @@ HOME_OF = {
     "langchain_core": "duly.graphs",
     "langgraph": "duly.graphs",
     "genai_prices": "duly.system.prices",
+    "fastapi": "duly.http",
+    "starlette": "duly.http",
+    "uvicorn": "duly.http",
 }
 
 

@@ -1,6 +1,8 @@
 """What owners do with pools: define limits, pause, drain, open."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from duly.domain.ids import PoolName
 from duly.domain.pools import Pool, PoolMode, UnknownPool
@@ -52,6 +54,10 @@ class Pools:
     async def open(self, name: PoolName) -> Pool:
         return await self._set_mode(name, PoolMode.OPEN)
 
+    async def change(self, name: PoolName, **changes: Any) -> Pool:
+        """Changes what is given of a pool that is there; what is used of it stays."""
+        return await self._changed(name, changes)
+
     async def remove(self, name: PoolName) -> None:
         async def work(tx: Transaction) -> None:
             await tx.pools.remove(name)
@@ -59,8 +65,11 @@ class Pools:
         await self.storage.transact(work)
 
     async def _set_mode(self, name: PoolName, mode: PoolMode) -> Pool:
+        return await self._changed(name, {"mode": mode})
+
+    async def _changed(self, name: PoolName, changes: Mapping[str, Any]) -> Pool:
         async def work(tx: Transaction) -> Pool:
-            pool = replace(_known(await tx.pools.lock(name), name), mode=mode)
+            pool = replace(_known(await tx.pools.lock(name), name), **changes)
             await tx.pools.save(pool)
             return pool
 

@@ -5,7 +5,7 @@ an operator names none.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 from typing import Any
@@ -49,6 +49,7 @@ Changes = Mapping[str, Any]
 _IN_STATE: Mapping[ScheduleState, Changes] = {state: {"state": state, "state_reason": None} for state in ScheduleState}
 ACTIVE = _IN_STATE[ScheduleState.ACTIVE]
 DELETED = _IN_STATE[ScheduleState.DELETED]
+PAUSED = _IN_STATE[ScheduleState.PAUSED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,11 @@ class Schedules:
         target: Target,
         policies: Policies | None = None,
         schedule_id: str | None = None,
+        enabled: bool = True,
     ) -> Schedule:
         """An id that was deleted goes on where it ended: with its next revision, and nothing opened twice."""
         schedule_id = self.dice.new_id("sch") if schedule_id is None else schedule_id
-        return await self._define(schedule_id, owner, cadence, target, policies, anew=True)
+        return await self._define(schedule_id, owner, cadence, target, policies, anew=True, enabled=enabled)
 
     async def upsert(
         self, schedule_id: str, *, owner: str, cadence: Cadence, target: Target, policies: Policies | None = None
@@ -90,17 +92,26 @@ class Schedules:
         return await self._define(schedule_id, owner, cadence, target, policies, anew=False)
 
     async def _define(
-        self, schedule_id: str, owner: str, cadence: Cadence, target: Target, policies: Policies | None, *, anew: bool
+        self,
+        schedule_id: str,
+        owner: str,
+        cadence: Cadence,
+        target: Target,
+        policies: Policies | None,
+        *,
+        anew: bool,
+        enabled: bool = True,
     ) -> Schedule:
         drawn = self.draw()
         policies = self.defaults if policies is None else policies
         _require_plan(target=target, policies=policies)
-        changes = {"cadence": cadence, "target": target, "policies": policies, **ACTIVE}
+        changes = {"cadence": cadence, "target": target, "policies": policies, **_switched(enabled)}
         if not anew and is_over(cadence, drawn.now) and (over := await self._so_already(schedule_id, owner, changes)):
             return over
         new = new_schedule(
             schedule_id=schedule_id, owner=owner, cadence=cadence, target=target, policies=policies, now=drawn.now
         )
+        new = new if enabled else replace(new, state=ScheduleState.PAUSED).planned()
         earlier_runs = count()
 
         async def work(tx: Transaction) -> Changed:
@@ -130,20 +141,25 @@ class Schedules:
         cadence: Cadence | None = None,
         target: Target | None = None,
         policies: Policies | None = None,
+        enabled: bool | None = None,
         expected_revision: int | None = None,
         withdraw: bool = False,
     ) -> Schedule:
-        """Changes what is given, from the next slot on; a broken schedule works again, a paused one stays paused."""
+        """Changes what is given, from the next slot on; a broken schedule works again, a paused one stays paused.
+
+        `enabled` also pauses or resumes it, in the same revision.
+        """
         _require_plan(target=target, policies=policies)
         given = {"cadence": cadence, "target": target, "policies": policies}
         changes = {name: value for name, value in given.items() if value is not None}
+        changes |= {} if enabled is None else _switched(enabled)
         return await self._change(schedule_id, owner, changes, expected_revision, withdraw=withdraw)
 
     async def pause(
         self, schedule_id: str, *, owner: str | None, expected_revision: int | None = None, withdraw: bool = False
     ) -> Schedule:
         """Opens no more slots. Runs that were opened go on, unless those that wait are to be withdrawn."""
-        changes = _IN_STATE[ScheduleState.PAUSED]
+        changes = PAUSED
         return await self._change(schedule_id, owner, changes, expected_revision, withdraw=withdraw)
 
     async def resume(self, schedule_id: str, *, owner: str | None, expected_revision: int | None = None) -> Schedule:
@@ -344,6 +360,10 @@ class Schedules:
     update = edit
     trigger = run_now
     describe = get
+
+
+def _switched(enabled: bool) -> Changes:
+    return ACTIVE if enabled else PAUSED
 
 
 def is_over(cadence: object, now: Instant) -> bool:

@@ -44,11 +44,12 @@ class Answer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
     """The right to execute a request. Whatever its execution draws is made of `draw`, which stays the same when another
-    caller takes over; `token` does not.
+    caller takes over; `token` does not. `is_repeated`: an earlier execution may have done it, and could not say so.
     """
 
     draw: str
     token: int
+    is_repeated: bool = False
 
 
 class KeyReused(InvalidInput):

@@ -21,6 +21,7 @@ class ScheduleControl(Protocol):
         target: Target,
         policies: Policies | None = None,
         schedule_id: str | None = None,
+        enabled: bool = True,
     ) -> Schedule: ...
 
     async def update(
@@ -31,6 +32,7 @@ class ScheduleControl(Protocol):
         cadence: Cadence | None = None,
         target: Target | None = None,
         policies: Policies | None = None,
+        enabled: bool | None = None,
         expected_revision: int | None = None,
         withdraw: bool = False,
     ) -> Schedule: ...

@@ -63,4 +63,4 @@ def _judged(row: Row, request: Request, drawn: Claimed, *, era: str, lease_now: 
     # The same token is our own: an earlier run of this work committed, and its answer was lost.
     if token != drawn.token and row_era == era and expires_at > lease_now:
         raise StillRunning(-(-(expires_at - lease_now) // SECOND))
-    return Claimed(draw=draw, token=drawn.token)
+    return Claimed(draw=draw, token=drawn.token, is_repeated=token != drawn.token)

@@ -1,0 +1,1 @@
+"""The HTTP API: routes, a file per noun, over the same use cases as every other front door."""

@@ -1,0 +1,84 @@
+"""Routes of jobs: look, cancel, read what they said."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from duly.domain.errors import InvalidInput
+from duly.domain.ids import JobId
+from duly.domain.jobs import FinishedJob, Job, JobAlreadyFinished, JobState, JobStatus
+from duly.http.answers import json_answer
+from duly.http.cursors import cut, number_from, position_from
+from duly.http.door import Door, Visit, Visiting
+from duly.http.parameters import Cursor, Flag, Id, Limit, Text
+from duly.wire import jobs as wire
+from duly.wire.shapes import Page
+
+router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], route_class=Door)
+
+
+@router.get("", response_model=Page[wire.Job], summary="List jobs")
+async def list_jobs(
+    visit: Visiting,
+    *,
+    ended: Annotated[Flag, Query(description="Ended jobs, the last put first, instead of live ones.")] = False,
+    pool: Annotated[Text | None, Query(description="Only jobs of this pool.")] = None,
+    state: Annotated[JobState | None, Query(description="Only live jobs in this state.")] = None,
+    status: Annotated[JobStatus | None, Query(description="Only ended jobs of this status.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """Live jobs in order of id. Those that no schedule put are for admins to see."""
+    _require_fit(ended=ended, state=state, status=status)
+    listing = "ended-jobs" if ended else "jobs"
+    position = position_from(cursor, listing)
+    found: list[Job | FinishedJob]
+    if ended:
+        found = [
+            *await visit.queue.jobs.ended(owner=visit.sees, pool=pool, status=status, before=position, most=limit + 1)
+        ]
+    else:
+        found = [*await visit.queue.jobs.list(owner=visit.sees, pool=pool, state=state, after=position, most=limit + 1)]
+    page, following = cut(found, limit, listing, lambda job: job.id)
+    return json_answer(Page[wire.Job](items=[wire.job_shape(job) for job in page], next_cursor=following))
+
+
+def _require_fit(*, ended: bool, state: JobState | None, status: JobStatus | None) -> None:
+    if ended and state is not None:
+        raise InvalidInput("query.state", "is of live jobs only", fix="ask for a status, or leave ended out")
+    if not ended and status is not None:
+        raise InvalidInput("query.status", "is of ended jobs only", fix="ask for a state, or add ended=true")
+
+
+@router.get("/{id}", response_model=wire.JobDetail, summary="Read a job")
+async def get_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
+    return json_answer(await _detail(visit, JobId(id)))
+
+
+async def _detail(visit: Visit, job_id: JobId) -> wire.JobDetail:
+    job = await visit.queue.jobs.find(job_id, owner=visit.sees)
+    progress = await visit.queue.logs.progress(job_id)
+    artifacts = await visit.queue.logs.artifacts(job_id)
+    return wire.job_detail_shape(job, progress, artifacts)
+
+
+@router.post("/{id}/cancel", response_model=wire.JobDetail, summary="Cancel a job")
+async def cancel_job(visit: Visiting, id: Id, body: wire.Cancellation | None = None) -> Response:  # noqa: A002
+    """One that nobody has claimed has ended then; one that runs is asked to stop."""
+    reason = f"cancelled by {visit.caller.owner}" if body is None else body.reason
+    try:
+        await visit.queue.jobs.cancel(JobId(id), reason=reason, owner=visit.sees)
+    except JobAlreadyFinished:
+        if not visit.is_repeated:
+            raise
+    return json_answer(await _detail(visit, JobId(id)))
+
+
+@router.get("/{id}/log", response_model=Page[wire.LoggedLine], summary="Read what a job said")
+async def get_job_log(visit: Visiting, id: Id, limit: Limit = 200, cursor: Cursor = None) -> Response:  # noqa: A002
+    """In order; while it runs, follow its run's events instead."""
+    job = await visit.queue.jobs.find(JobId(id), owner=visit.sees)
+    lines = await visit.queue.logs.lines(job.id, after=number_from(cursor, "log"), most=limit + 1)
+    page, following = cut(lines, limit, "log", lambda line: line.seq)
+    return json_answer(Page[wire.LoggedLine](items=[wire.line_shape(line) for line in page], next_cursor=following))

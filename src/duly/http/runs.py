@@ -1,0 +1,105 @@
+"""Routes of runs: look, cancel, follow."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response, StreamingResponse
+
+from duly.domain.runs import RunAlreadyEnded, RunKind, RunStatus
+from duly.http.answers import json_answer
+from duly.http.cursors import cut, position_from
+from duly.http.door import Door, Visit, Visiting
+from duly.http.events import Place, RunEvents
+from duly.http.parameters import Cursor, Id, Limit, Text
+from duly.wire import runs as wire
+from duly.wire.jobs import Cancellation
+from duly.wire.shapes import Page
+
+router = APIRouter(prefix="/api/v1/runs", tags=["runs"], route_class=Door)
+
+StatusAsked = Annotated[RunStatus | None, Query(description="Only runs of this status.")]
+KindAsked = Annotated[RunKind | None, Query(description="Only runs of this kind.")]
+_STREAM = {
+    "description": "Events `status`, `log`, `progress`, and `end` as the last.",
+    "content": {
+        "text/event-stream": {
+            "schema": {"type": "string"},
+            "example": 'event: log\nid: 1.7\ndata: {"seq":7,"text":"fetched 12 pages"}\n\n',
+        }
+    },
+}
+
+
+@router.get("", response_model=Page[wire.Run], summary="List runs")
+async def list_runs(
+    visit: Visiting,
+    *,
+    schedule: Annotated[Text | None, Query(description="Only runs of this schedule.")] = None,
+    status: StatusAsked = None,
+    kind: KindAsked = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """The last opened first."""
+    return await listed_runs(visit, schedule_id=schedule, status=status, kind=kind, limit=limit, cursor=cursor)
+
+
+async def listed_runs(
+    visit: Visit, *, schedule_id: str | None, status: RunStatus | None, kind: RunKind | None, limit: int, cursor: Cursor
+) -> Response:
+    found = await visit.queue.runs.list(
+        owner=visit.sees,
+        schedule_id=schedule_id,
+        status=status,
+        kind=kind,
+        before=position_from(cursor, "runs"),
+        most=limit + 1,
+    )
+    page, following = cut(found, limit, "runs", lambda run: run.id)
+    return json_answer(Page[wire.Run](items=[wire.run_shape(run) for run in page], next_cursor=following))
+
+
+@router.get("/{id}", response_model=wire.RunDetail, summary="Read a run and its attempts")
+async def get_run(visit: Visiting, id: Id) -> Response:  # noqa: A002
+    run = await visit.queue.runs.get(id, owner=visit.sees)
+    attempts = await visit.queue.runs.attempts(id, owner=visit.sees)
+    return json_answer(wire.run_detail_shape(run, attempts))
+
+
+@router.post("/{id}/cancel", response_model=wire.Run, summary="Cancel a run")
+async def cancel_run(visit: Visiting, id: Id, body: Cancellation | None = None) -> Response:  # noqa: A002
+    """One that waits has ended then; one that runs is asked to stop, and stopped if it does not in time."""
+    reason = f"cancelled by {visit.caller.owner}" if body is None else body.reason
+    try:
+        run = await visit.queue.runs.cancel(id, owner=visit.sees, reason=reason)
+    except RunAlreadyEnded:
+        run = await visit.queue.runs.get(id, owner=visit.sees)
+        if not visit.is_repeated or run.status is not RunStatus.CANCELLED:
+            raise
+    return json_answer(wire.run_shape(run))
+
+
+@router.get(
+    "/{id}/events",
+    response_class=StreamingResponse,
+    responses={200: _STREAM, 204: {"description": "The run has ended, and all of it was sent before."}},
+    summary="Follow a run",
+)
+async def follow_run(
+    visit: Visiting,
+    id: Id,  # noqa: A002
+    last_event_id: Annotated[
+        str | None, Header(description="The id of the last event seen: no line after it is lost or repeated.")
+    ] = None,
+) -> Response:
+    """Server-sent events until the run has ended. What comes before the last event seen is not sent again."""
+    run = await visit.queue.runs.get(id, owner=visit.sees)
+    place = Place.of(last_event_id)
+    if place.has_ended and run.status.is_terminal:
+        return Response(status_code=204)
+    events = RunEvents(visit.queue, id, visit.sees, place, visit.request.app.state.closing, visit.require_welcome)
+    return StreamingResponse(
+        events.stream(),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )

@@ -1,0 +1,64 @@
+"""Routes about Duly itself: who asks, whether it is well, what it counts, how to call it."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from duly.domain.tokens import Role
+from duly.http.answers import json_answer
+from duly.http.docs_page import SECURITY_HEADERS, page_of
+from duly.http.door import Door, Visiting, for_role
+from duly.http.problems import Refusal
+from duly.wire.moments import moment_or_none
+from duly.wire.system import Alive, Me, Ready, me_shape
+
+router = APIRouter(tags=["system"], route_class=Door)
+_NOBODY = for_role(None)
+_METRICS = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "In the format of Prometheus."}
+NOT_READY_RETRY_S = 5
+
+
+@router.get("/api/v1/me", response_model=Me, summary="Who am I?")
+async def get_me(visit: Visiting) -> Response:
+    return json_answer(me_shape(visit.caller))
+
+
+@router.get("/healthz", response_model=Alive, openapi_extra=_NOBODY, summary="Does the process answer?")
+async def get_health() -> Response:
+    return json_answer(Alive())
+
+
+@router.get("/readyz", response_model=Ready, openapi_extra=_NOBODY, summary="Is time kept?")
+async def get_readiness(visit: Visiting) -> Response:
+    """Ready if the store answers, a timekeeper is alive, and no slot is overdue."""
+    readiness = await visit.queue.health.readiness()
+    if not readiness.is_ready:
+        problems = tuple(("", problem) for problem in readiness.problems)
+        raise Refusal(
+            503,
+            "; ".join(readiness.problems),
+            code="not_ready",
+            errors=problems,
+            headers={"Retry-After": str(NOT_READY_RETRY_S)},
+        )
+    return json_answer(
+        Ready(
+            alive_at=moment_or_none(readiness.alive_at),
+            next_fire_at=moment_or_none(readiness.next_fire_at),
+        )
+    )
+
+
+@router.get("/metrics", response_class=Response, responses={200: _METRICS}, summary="Metrics")
+async def get_metrics(request: Request) -> Response:
+    text: bytes = await request.app.state.metrics()
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@router.get("/openapi.json", include_in_schema=False, openapi_extra=for_role(Role.VIEWER))
+async def get_openapi(request: Request) -> Response:
+    return JSONResponse(request.app.openapi())
+
+
+@router.get("/docs", include_in_schema=False, openapi_extra=for_role(Role.VIEWER))
+async def get_docs(request: Request) -> Response:
+    return HTMLResponse(page_of(request.app.openapi()), headers=SECURITY_HEADERS)

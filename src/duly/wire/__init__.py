@@ -1,0 +1,1 @@
+"""JSON as front doors speak it: the only place that names its fields."""

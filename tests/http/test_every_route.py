@@ -1,0 +1,121 @@
+"""Every route there is, found in the API's own description, so that a new one is covered when it comes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx2
+import pytest
+
+from duly.domain.tokens import Role
+from duly.http.access import Access
+from duly.http.api import create_api
+from duly.http.description import operations
+from duly.http.door import NOBODY, ROLE
+from tests.http.site import Site, is_problem
+
+# What each route that takes a body is sent, so that nothing but the caller can be what is refused.
+BODIES: Mapping[str, Mapping[str, Any]] = {
+    "create_schedule": {"target": "greet", "every": "1h", "pool": "wide"},
+    "update_schedule": {"priority": 9},
+    "preview_cadence": {"every": "1h"},
+    "backfill_schedule": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
+    "preview_backfill": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
+    "cancel_run": {"reason": "hers"},
+    "cancel_job": {"reason": "hers"},
+    "update_pool": {"slots": 1},
+    "create_token": {"owner": "eve", "role": "admin"},
+}
+# Things that have no owner: everybody meets them alike.
+SHARED = {"get_pool"}
+
+
+def _described() -> list[tuple[str, str, dict[str, Any]]]:
+    schema = create_api(None, access=Access(is_local=True)).openapi()  # type: ignore[arg-type] # only described
+    hidden = {"operationId": "docs", "summary": "", "responses": {}}
+    return [*operations(schema), ("/docs", "get", hidden), ("/openapi.json", "get", hidden)]
+
+
+ROUTES = _described()
+NAMES = [f"{method} {path}" for path, method, _ in ROUTES]
+
+
+async def _call(
+    client: httpx2.AsyncClient, path: str, method: str, operation: Mapping[str, Any], **names: str
+) -> httpx2.Response:
+    body = BODIES.get(operation["operationId"])
+    assert (body is not None) or "requestBody" not in operation, "say in BODIES what this route is sent"
+    return await client.request(method.upper(), path.format(**names), json=body)
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), ROUTES, ids=NAMES)
+async def test_without_a_token_nothing_but_health_is_answered(
+    quick_site: Site, path: str, method: str, operation: dict[str, Any]
+) -> None:
+    answer = await _call(quick_site.stranger, path, method, operation, id="a", name="wide")
+
+    if operation.get(ROLE) == NOBODY:
+        assert path in ("/healthz", "/readyz")
+        assert answer.status_code == 200
+    else:
+        is_problem(answer, 401, "unauthenticated")
+
+
+@pytest.mark.req("GRAPH-11", error=True)
+async def test_what_belongs_to_another_does_not_exist(site: Site) -> None:
+    """Two owners and every route: 404 as for what was never there, and hers is as it was."""
+    ann, eve = await site.caller("ann"), await site.caller("eve")
+    schedule = await site.schedule(ann, id="hers")
+    run = (await ann.post("/api/v1/schedules/hers/trigger")).json()
+    things = {"schedules": "hers", "runs": run["id"], "jobs": run["job_id"]}
+    before = (await ann.get("/api/v1/schedules/hers")).json()
+    covered = 0
+
+    for path, method, operation in ROUTES:
+        noun = path.removeprefix("/api/v1/").partition("/")[0]
+        if "{" not in path or operation["operationId"] in SHARED or operation.get(ROLE) == Role.ADMIN.value:
+            continue
+        hers = await _call(eve, path, method, operation, id=things[noun])
+        nowhere = await _call(eve, path, method, operation, id=f"{things[noun]}0")
+        assert is_problem(hers, 404)["code"] == is_problem(nowhere, 404)["code"], (method, path)
+        assert hers.json()["detail"].replace(things[noun], "") == nowhere.json()["detail"].replace(
+            f"{things[noun]}0", ""
+        )
+        covered += 1
+
+    assert covered >= 14
+    assert (await ann.get("/api/v1/schedules/hers")).json() == before
+    assert before["revision"] == schedule["revision"]
+    assert (await ann.get(f"/api/v1/runs/{run['id']}")).json()["status"] == "pending"
+
+
+@pytest.mark.req("GRAPH-11")
+async def test_lists_hold_only_what_is_the_callers(site: Site) -> None:
+    ann, eve = await site.caller("ann"), await site.caller("eve")
+    admin = await site.caller("root", Role.ADMIN)
+    await site.schedule(ann, id="hers")
+    await ann.post("/api/v1/schedules/hers/trigger")
+
+    for url in ("/api/v1/schedules", "/api/v1/runs", "/api/v1/jobs"):
+        assert (await eve.get(url)).json()["items"] == []
+        assert len((await ann.get(url)).json()["items"]) == 1
+        assert len((await admin.get(url)).json()["items"]) == 1
+    is_problem(await eve.get("/api/v1/runs", params={"schedule": "hers"}), 404)
+
+
+async def test_an_id_that_another_has_is_taken_without_a_word_about_it(site: Site) -> None:
+    ann, eve = await site.caller("ann"), await site.caller("eve")
+    await site.schedule(ann, id="hers")
+
+    answer = await eve.post("/api/v1/schedules", json={**BODIES["create_schedule"], "id": "hers"})
+
+    is_problem(answer, 409, "schedule_exists")
+    assert "ann" not in answer.text
+
+
+async def test_every_route_names_its_role_or_has_that_of_its_method(quick_site: Site) -> None:
+    viewer = await quick_site.caller("ann", Role.VIEWER)
+    for path, method, operation in ROUTES:
+        answer = await _call(viewer, path, method, operation, id="none", name="wide")
+        marked = operation.get(ROLE)
+        is_open = marked in (NOBODY, Role.VIEWER.value) or (marked is None and method == "get")
+        assert (answer.status_code == 403) is not is_open, (method, path, answer.status_code)
