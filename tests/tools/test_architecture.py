@@ -17,6 +17,7 @@ HOME_OF = {
     "apsw": "duly.storage.sqlite",
     "asyncpg": "duly.storage.postgres",
     "cronsim": "duly.domain.cadence",
+    "jwt": "duly.http",
     "langchain_core": "duly.graphs",
     "langgraph": "duly.graphs",
     "genai_prices": "duly.system.prices",
