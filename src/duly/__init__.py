@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refused, Unavailable
+from duly.version import __version__
 
 if TYPE_CHECKING:
     from duly.app.duly import Duly
@@ -11,8 +12,6 @@ if TYPE_CHECKING:
     from duly.domain.cadence import cron, every, once
     from duly.domain.jobs import JobFailed, JobNotEnded
     from duly.domain.slots import Slot
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Conflict",

@@ -3,11 +3,11 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from duly.application.accounts import Accounts
 from duly.application.attempts import AttemptPace
@@ -30,10 +30,12 @@ from duly.application.runs import Runs
 from duly.application.schedules import Schedules
 from duly.application.sessions import Sessions
 from duly.application.tally import Tally
+from duly.application.telling import Everybody
 from duly.application.tickets import Tickets
 from duly.application.timekeeping import Timekeeping
 from duly.application.tokens import Tokens
 from duly.application.why import Why
+from duly.domain.billing import FreeModels
 from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
 from duly.domain.instants import Micros, moment_of
@@ -45,7 +47,8 @@ from duly.ports.dice import Dice
 from duly.ports.storage import ReadOnlyStorage, Storage
 from duly.ports.telemetry import Telemetry
 from duly.settings import Settings as Settings  # noqa: PLC0414 - front doors take it from here
-from duly.settings import settings_from
+from duly.settings import all_problems, settings_from
+from duly.storage.facts import StoreFacts as StoreFacts  # noqa: PLC0414 - front doors take it from here
 from duly.system.clock import SystemClock
 from duly.system.dice import SystemDice
 from duly.system.prices import TablePrices
@@ -61,7 +64,11 @@ from duly.worker.isolation import isolated
 from duly.worker.pulse import OwnThread, ThreadPulse
 from duly.worker.threads import in_thread
 from duly.worker.worker import GRACE as GRACE  # noqa: PLC0414
+from duly.worker.worker import PATIENCE
 from duly.worker.worker import Worker as Worker  # noqa: PLC0414
+
+if TYPE_CHECKING:
+    from duly.system.telemetry import Telemetry as Meter
 
 T = TypeVar("T")
 
@@ -94,14 +101,22 @@ class Queue:
     tokens: Tokens
     why: Why
     telemetry: Telemetry
+    meter: "Meter | None" = None
 
     @classmethod
-    async def open(cls, settings: Settings) -> Self:
-        return cls.on(await open_storage(settings), SystemDice(), settings)
+    async def observed(cls, settings: Settings, *listeners: Telemetry) -> Self:
+        """One whose facts are logged and counted for metrics, and told to those listeners, too."""
+        meter = _new_meter()
+        queue = await cls.open(settings, Everybody(meter, *listeners))
+        return replace(queue, meter=meter)
+
+    @classmethod
+    async def open(cls, settings: Settings, telemetry: Telemetry | None = None) -> Self:
+        return cls.on(await open_storage(settings), SystemDice(), settings, telemetry)
 
     @classmethod
     def on(cls, storage: Storage, dice: Dice, settings: Settings, telemetry: Telemetry | None = None) -> Self:
-        places, pace, prices = Places(), settings.pace, TablePrices(settings.free_models)
+        places, pace, prices = Places(), settings.pace, TablePrices(settings.free_models or FreeModels())
         telemetry = Tally() if telemetry is None else telemetry
         schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry)
         return cls(
@@ -138,7 +153,8 @@ class Queue:
         pools: Mapping[PoolName, int],
         name: str,
         prefetch: Mapping[PoolName, int] | None = None,
-        grace: Micros = GRACE,
+        grace: Micros | None = None,
+        patience: Micros = PATIENCE,
     ) -> Worker:
         """A worker whose heart beats in a thread with a connection of its own; memory has only one."""
         return Worker(
@@ -149,8 +165,10 @@ class Queue:
             prefetch=prefetch,
             name=name,
             lease=self.settings.lease,
-            grace=grace,
+            grace=self.settings.grace if grace is None else grace,
+            patience=patience,
             pulse=None if self._is_in_memory else self._pulse,
+            telemetry=self.telemetry,
         )
 
     def executions(self, graphs: Registry, *, pace: AttemptPace | None = None) -> Executions:
@@ -183,6 +201,11 @@ class Queue:
             self.timekeeping, telemetry=self.telemetry, aside=None if self._is_in_memory else self._own_thread
         )
 
+    async def metrics(self) -> bytes:
+        """What this process counted, if it is observed, and what the store holds, in Prometheus' text format."""
+        meter = self.meter or _new_meter()
+        return meter.metrics(await self.health.census(), now=self.storage.clock.now())
+
     @property
     def _is_in_memory(self) -> bool:
         return self.settings.database_url == ":memory:"
@@ -213,13 +236,10 @@ async def open_storage(settings: Settings, *, for_heart: bool = False) -> Storag
     """
     url = settings.database_url
     if _is_postgres(url):
-        try:
-            from duly.storage.postgres.limits import Limits  # noqa: PLC0415
-            from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
-        except ImportError as missing:
-            raise InvalidInput(
-                "DULY_DATABASE_URL", "names a Postgres database", fix="pip install 'duly[postgres]'"
-            ) from missing
+        _require_postgres_driver()
+        from duly.storage.postgres.limits import Limits  # noqa: PLC0415
+        from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
+
         if for_heart:
             return await PostgresStorage.open(url, limits=Limits(connections=1), migrate=False, listening=False)
         return await PostgresStorage.open(url, listen_url=settings.listen_url)
@@ -237,12 +257,65 @@ async def reading(settings: Settings, look: Callable[[ReadOnlyStorage], Awaitabl
         await storage.close()
 
 
+async def looking(settings: Settings, look: Callable[[Queue], Awaitable[T]]) -> T:
+    """The use cases on a database that is left as it is: those that look work, those that change cannot."""
+
+    async def on(storage: ReadOnlyStorage) -> T:
+        return await look(Queue.on(cast("Storage", storage), SystemDice(), settings))
+
+    return await reading(settings, on)
+
+
+async def changing(settings: Settings, change: Callable[[Queue], Awaitable[T]], *, creates: bool) -> T:
+    """The use cases on a database that is brought up to date; unless `creates`, it must be there."""
+    if not creates:
+        _require_database(settings, "change")
+    queue = await Queue.open(settings)
+    try:
+        return await change(queue)
+    finally:
+        await queue.close()
+
+
+async def store_facts(settings: Settings) -> StoreFacts:
+    """What the database says of itself, whatever its schema is."""
+    if _is_postgres(settings.database_url):
+        _require_postgres_driver()
+        from duly.storage.postgres.facts import postgres_facts  # noqa: PLC0415
+
+        return await postgres_facts(settings.database_url)
+    _require_database(settings, "look at")
+    from duly.storage.sqlite.facts import sqlite_facts  # noqa: PLC0415
+
+    return sqlite_facts(_path_of(settings.database_url))
+
+
+def problems_of_environment() -> Sequence[InvalidInput]:
+    return all_problems(os.environ)
+
+
+def _require_database(settings: Settings, purpose: str) -> None:
+    if _is_postgres(settings.database_url):
+        return
+    path = _path_of(settings.database_url)
+    if not _exists(path):
+        raise NotFound(f"there is no database {path}; name the one to {purpose} in DULY_DATABASE_URL")
+
+
+def _require_postgres_driver() -> None:
+    try:
+        import duly.storage.postgres.connections  # noqa: F401, PLC0415
+    except ImportError as missing:
+        raise InvalidInput(
+            "DULY_DATABASE_URL", "names a Postgres database", fix="pip install 'duly[postgres]'"
+        ) from missing
+
+
 async def _open_to_read(settings: Settings) -> ReadOnlyStorage:
     if _is_postgres(settings.database_url):
         return await open_storage(settings, for_heart=True)
+    _require_database(settings, "read")
     path = _path_of(settings.database_url)
-    if not _exists(path):
-        raise NotFound(f"there is no database {path}; name the one to read in DULY_DATABASE_URL")
     from duly.storage.sqlite.reader import SqliteReader  # noqa: PLC0415
 
     return await SqliteReader.open(path)
@@ -262,10 +335,10 @@ async def serve(
     The API is imported where it is served: whoever only uses the queue does not wait for a web framework.
     """
     from duly.http.access import Access  # noqa: PLC0415
-    from duly.http.api import create_api, no_metrics  # noqa: PLC0415
+    from duly.http.api import create_api  # noqa: PLC0415
     from duly.http.server import serve as serve_api  # noqa: PLC0415
 
-    api = create_api(queue, access=Access.at(host), metrics=metrics or no_metrics)
+    api = create_api(queue, access=Access.at(host), metrics=metrics or queue.metrics)
     await serve_api(api, host=host, port=port, stop=stop, on_ready=on_ready)
 
 
@@ -281,8 +354,28 @@ def _path_of(url: str) -> str:
     return url.removeprefix("sqlite:///")
 
 
+def database_file(settings: Settings) -> Path | None:
+    """None if the database is no file."""
+    url = settings.database_url
+    return None if _is_postgres(url) or url == ":memory:" else Path(_path_of(url)).absolute()
+
+
 def _storage_opener(settings: Settings) -> Callable[[], Awaitable[Storage]]:
     return lambda: open_storage(settings, for_heart=True)
+
+
+def _new_meter() -> "Meter":
+    """Imported where it is made: who only looks something up need not wait for it."""
+    from duly.system.telemetry import Telemetry as Meter  # noqa: PLC0415
+
+    return Meter()
+
+
+def configure_logging(settings: Settings, *, level: str = "info") -> None:
+    """For the whole process, so it is for front doors to call; `level` is theirs unless the settings name one."""
+    from duly.system.telemetry import configure_logging as configure  # noqa: PLC0415
+
+    configure(settings.log_level or level, json=settings.logs_json)
 
 
 def settings_of_environment() -> Settings:
@@ -294,18 +387,17 @@ def moment() -> datetime:
     return moment_of(SystemClock().now())
 
 
-async def backup(settings: Settings, to: str) -> None:
+async def backup(settings: Settings, to: str, *, on_progress: Callable[[int, int], None] | None = None) -> None:
     """Copies a SQLite database while others use it; a path that leads nowhere is not an empty database to copy."""
     if _is_postgres(settings.database_url):
         raise InvalidInput("DULY_DATABASE_URL", "names a Postgres database", fix="back it up with pg_dump")
+    _require_database(settings, "copy")
     path = _path_of(settings.database_url)
-    if not _exists(path):
-        raise NotFound(f"there is no database {path}; name the one to copy in DULY_DATABASE_URL")
     from duly.storage.sqlite.storage import SqliteStorage  # noqa: PLC0415
 
     storage = await SqliteStorage.open(path)
     try:
-        await storage.backup(to)
+        await storage.backup(to, on_progress=on_progress)
     finally:
         await storage.close()
 

@@ -9,7 +9,7 @@ from duly import InvalidInput
 from duly.application.pace import Pace
 from duly.domain.instants import Micros
 from duly.domain.policies import CatchUp, Overlap, Policies
-from duly.settings import Settings, settings_from
+from duly.settings import Settings, all_problems, settings_from
 
 
 @pytest.mark.req("CON-001")
@@ -94,11 +94,13 @@ def test_what_means_no_time_and_no_policy_is_refused_with_its_name(name: str, te
 
 @pytest.mark.req("GRAPH-06")
 def test_free_models_are_parted_by_commas() -> None:
-    settings = settings_from({"DULY_FREE_MODELS": "ollama:*, mine ,"})
+    free = settings_from({"DULY_FREE_MODELS": "ollama:*, mine ,"}).free_models
 
-    assert "ollama:llama3" in settings.free_models
-    assert "mine" in settings.free_models
-    assert "gpt-4o" not in settings.free_models
+    assert free is not None
+    assert "ollama:llama3" in free
+    assert "mine" in free
+    assert "gpt-4o" not in free
+    assert settings_from({}).free_models is None
 
 
 @pytest.mark.req("GRAPH-06", error=True)
@@ -108,7 +110,37 @@ def test_that_every_model_is_free_is_refused() -> None:
 
 
 def test_every_setting_has_its_line_in_the_docs() -> None:
-    docs = (Path(__file__).parents[2] / "docs" / "queue.md").read_text()
+    docs = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
 
     for field in fields(Settings):
         assert f"| `DULY_{field.name.upper()}` | `{field.name}` |" in docs
+
+
+def test_how_to_log_is_told_by_name() -> None:
+    settings = settings_from({"DULY_LOG_LEVEL": "DEBUG", "DULY_LOG_FORMAT": "json"})
+
+    assert (settings.log_level, settings.logs_json) == ("debug", True)
+    assert (settings_from({}).log_level, settings_from({}).logs_json) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["DULY_LOG_LEVEL", "DULY_LOG_FORMAT"])
+def test_a_way_to_log_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        settings_from({name: "loud"})
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    given = {"DULY_PORT": "99999", "DULY_GRACE_MS": "-1", "DULY_LAESE_MS": "5000", "DULY_TICK_MS": "250", "OTHER": "x"}
+
+    problems = all_problems(given)
+
+    assert [problem.field for problem in problems] == ["DULY_PORT", "DULY_GRACE_MS", "DULY_LAESE_MS"]
+    assert problems[-1].fix == "did you mean DULY_LEASE_MS?"
+    assert all_problems({"DULY_SEEDS": "1000"}) == []
+
+
+def test_where_to_serve_and_how_long_to_wait_can_be_set() -> None:
+    settings = settings_from({"DULY_HOST": "::1", "DULY_PORT": "0", "DULY_GRACE_MS": "0"})
+
+    assert (settings.host, settings.port, settings.grace) == ("::1", 0, 0)
+    assert (settings_from({}).host, settings_from({}).port, settings_from({}).grace) == ("127.0.0.1", 8470, 30_000_000)

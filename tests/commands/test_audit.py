@@ -178,6 +178,8 @@ def test_how_long_ago_is_an_instant_too(database: str, tmp_path: Path) -> None:
         (["audit", "--since", "2026-01-01"], 2, "--since: '2026-01-01' has no zone"),
         (["audit", "--grace"], 2, "unrecognized arguments"),
         (["why", "nothing"], 3, "there is no schedule 'nothing'"),
+        (["why", "run_99"], 3, "there is no schedule 'run_99'"),
+        (["why", "job_99"], 3, "there is no schedule 'job_99'"),
         (["why", "digest", "noon"], 2, "SLOT: 'noon' is no instant"),
         (["why", "digest", "2026-01-01T00:00:00.5Z"], 2, "SLOT: is not a whole second"),
         (["why"], 2, "SCHEDULE"),
@@ -201,6 +203,14 @@ def test_why_says_what_became_of_a_slot(database: str, tmp_path: Path) -> None:
         "It was opened at 2023-11-14T22:17:00Z, 0 ms after its time, as run_3.",
         "It was skipped at 2023-11-14T22:17:00Z (overlap): run_0 was still in flight.",
     ]
+
+
+@pytest.mark.req("OWN-02")
+def test_a_run_is_explained_by_its_slot(database: str, tmp_path: Path) -> None:
+    by_run = ran(database, tmp_path, "why", "run_3")
+
+    assert by_run.returncode == 0, by_run.stderr
+    assert by_run.stdout == ran(database, tmp_path, "why", "digest", "2023-11-14T22:17:00Z").stdout
 
 
 @pytest.mark.req("OWN-02")

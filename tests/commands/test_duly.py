@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -78,26 +77,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
         complaint = process.stderr.read()
 
     assert (process.returncode, complaint) == (0, "")
-
-
-@pytest.mark.req("CON-001")
-@pytest.mark.req("DEC-003")
-def test_dev_runs_a_job_at_every_fire_and_ends_on_ctrl_c(tmp_path: Path) -> None:
-    """Nothing but Python: no server, no account, no file to begin with."""
-    process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "duly", "dev"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-
-    ran = next(line for line in process.stdout if " ran job_" in line)
-    process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=30)
-
-    assert process.returncode == 0
-    assert rest.splitlines()[-1].endswith("stopped; what is queued is still there")
-    job = ran.split(" ran ")[1].split(",")[0]
-    found = apsw.Connection(str(tmp_path / "duly.db")).execute("SELECT status FROM finished_jobs WHERE id = ?", (job,))
-    assert found.fetchall() == [("COMPLETED",)]
 
 
 @pytest.mark.req("DEC-002")

@@ -31,12 +31,16 @@ def test_the_programs_of_a_page_run(page: Path, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
 
 
-def test_the_readme_shows_what_its_program_prints(tmp_path: Path) -> None:
+def test_the_readme_shows_what_its_programs_print(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
 
     run = subprocess.run(
-        [sys.executable, "-c", _blocks(ROOT / "README.md")[0]], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", "\n".join(_blocks(ROOT / "README.md"))],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
 
     assert run.stdout == shown

@@ -21,6 +21,8 @@ HOME_OF = {
     "langchain_core": "duly.graphs",
     "langgraph": "duly.graphs",
     "genai_prices": "duly.system.prices",
+    "prometheus_client": "duly.system.telemetry",
+    "structlog": "duly.system.telemetry",
     "fastapi": "duly.http",
     "starlette": "duly.http",
     "uvicorn": "duly.http",

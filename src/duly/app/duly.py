@@ -16,7 +16,7 @@ from duly.app.register import Register
 from duly.app.results import Awaited
 from duly.app.running import Part, Stop, run_until, running, stopped_by_signals
 from duly.app.sync import Sync
-from duly.bootstrap import GRACE, Handler, Queue, Settings, command, handler_for, settings_of_environment
+from duly.bootstrap import Handler, Queue, Settings, command, handler_for, settings_of_environment
 from duly.domain.declarations import Reconciled
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
@@ -272,7 +272,7 @@ class Duly:
         parts: list[Part] = [queue.timekeeper()] if timekeeper else []
         if worker:
             pools = await self.worker_pools(queue)
-            wait = GRACE if grace is None else Micros(ms_of(grace, field="grace", least=0, most=DAY_MS) * 1_000)
+            wait = None if grace is None else Micros(ms_of(grace, field="grace", least=0, most=DAY_MS) * 1_000)
             name = f"{self.name} {os.getpid()}"
             parts.append(queue.worker(handlers=self.handlers, pools=pools, name=name, grace=wait))
         return parts

@@ -183,7 +183,7 @@ class Money:
 
         async def work(tx: Transaction) -> Sequence[Hold]:
             await account_in(tx, known, owner)
-            return await tx.holds.of_account(known, state=HoldState.HELD, most=most)
+            return await tx.holds.open_of(known, most=most)
 
         return await self.storage.read(work)
 

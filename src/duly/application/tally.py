@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from duly.domain.decisions import Decision, Fate
+from duly.domain.ids import SessionId
 from duly.domain.instants import Micros
+from duly.domain.sessions import ClaimedJob, Report, Rescue
 
 # In milliseconds; the last one has no end.
 DRIFT_BOUNDS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 60_000)
@@ -39,6 +41,10 @@ class Tally:
     runs_caught_up: int = 0
     slots_missed: int = 0
     schedules_broken: int = 0
+    jobs_started: int = 0
+    jobs_ended: int = 0
+    sessions_lost: int = 0
+    sessions_rescued: int = 0
     failures: int = 0
     last_failure: str | None = None
     drift: Drift = field(default_factory=Drift)
@@ -67,6 +73,16 @@ class Tally:
                 self.schedules_broken += 1
             case Fate.REPLACED | Fate.OWED | Fate.STOPPED:
                 pass
+
+    def exchanged(self, started: Sequence[ClaimedJob], ended: Sequence[Report]) -> None:
+        self.jobs_started += len(started)
+        self.jobs_ended += len(ended)
+
+    def session_lost(self, session: SessionId, *, running: int) -> None:  # noqa: ARG002 - counted, not named
+        self.sessions_lost += 1
+
+    def rescued(self, rescues: Sequence[Rescue]) -> None:
+        self.sessions_rescued += sum(rescue.ended for rescue in rescues)
 
     def failed(self, what: str, error: Exception) -> None:
         self.failures += 1

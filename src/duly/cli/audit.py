@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from duly.application.audit import EVER, Audit
+from duly.cli import exits
+from duly.cli.output import say
+from duly.cli.parser import Options, Parser, add_json
+from duly.cli.store import looking
 from duly.cli.times import since_from
 from duly.domain.audit import Equation, Finding, Law, Verdict
 from duly.domain.ids import ScheduleId
@@ -14,26 +18,40 @@ from duly.domain.instants import SECOND, Instant, written
 Say = Callable[[str], None]
 
 
-async def audit(use_case: Audit, say: Say, *, schedule: str | None, since: str | None, as_json: bool) -> bool:
+def define(parser: Parser) -> None:
+    parser.add_argument("--schedule", metavar="ID", help="one schedule (default: all that ever were)")
+    parser.add_argument("--since", metavar="WHEN", help="later slots only: an instant, or how long ago (7d, 12h)")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: Options) -> int:
+    laws_hold = looking(
+        lambda queue: audit(queue.audit, say, schedule=options.schedule, since=options.since, as_json=options.json)
+    )
+    return exits.OK if laws_hold else exits.FAILED
+
+
+async def audit(use_case: Audit, tell: Say, *, schedule: str | None, since: str | None, as_json: bool) -> bool:
     """Says each verdict as it comes, and keeps none; answers whether the laws hold."""
     beginning = EVER if since is None else since_from(since, now=use_case.storage.clock.now())
     only = None if schedule is None else ScheduleId(schedule)
     totals, found, count = Equation(), Counter[Law](), 0
     async for verdict in use_case.verdicts(only, since=beginning):
         if as_json:
-            say((", " if count else '{"schedules": [') + json.dumps(_object(verdict)))
+            tell((", " if count else '{"schedules": [') + json.dumps(_object(verdict)))
         else:
             for line in _lines(verdict):
-                say(line)
+                tell(line)
         totals.add(verdict.equation)
         found += verdict.findings.counts
         count += 1
     if as_json:
         rest = {"count": count, **_counts(totals), "found": dict(found), "laws_hold": not found}
-        say(("" if count else '{"schedules": [') + f'], "totals": {json.dumps(rest)}}}')
+        tell(("" if count else '{"schedules": [') + f'], "totals": {json.dumps(rest)}}}')
     else:
-        say(_line("1 schedule" if count == 1 else f"{count} schedules", totals))
-        say("the laws hold" if not found else "the laws are broken: " + _listed(found))
+        tell(_line("1 schedule" if count == 1 else f"{count} schedules", totals))
+        tell("the laws hold" if not found else "the laws are broken: " + _listed(found))
     return not found
 
 

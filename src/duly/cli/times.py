@@ -4,7 +4,7 @@ from datetime import datetime
 
 from duly.domain.cadence import InvalidInterval, every
 from duly.domain.errors import InvalidInput
-from duly.domain.instants import SECOND, Instant, instant_of
+from duly.domain.instants import SECOND, Instant, instant_of, moment_of
 
 _EXAMPLE = "2026-03-29T01:00:00Z"
 
@@ -15,6 +15,19 @@ def since_from(text: str, *, now: Instant) -> Instant:
         return Instant(now - every(text).seconds * SECOND)
     except InvalidInterval:
         return _instant_from(text, field="--since", fix=f"write {_EXAMPLE}, or 12h, or 7d")
+
+
+def when_from(text: str, *, field: str, now: Instant) -> datetime:
+    """An instant, or how long ago: `12h`, `7d`."""
+    try:
+        return moment_of(Instant(now - every(text).seconds * SECOND))
+    except InvalidInterval:
+        return moment_of(_instant_from(text, field=field, fix=f"write {_EXAMPLE}, or 12h, or 7d"))
+
+
+def moment_from(text: str, *, field: str) -> datetime:
+    """An instant, with its zone."""
+    return moment_of(_instant_from(text, field=field, fix=f"write {_EXAMPLE}"))
 
 
 def slot_from(text: str) -> int:

@@ -76,6 +76,8 @@ class UnknownGrant(NotFound):
 
 
 class GrantExpired(Refused):
+    """The grant's time is over."""
+
     code = "grant_expired"
 
     def __init__(self, grant_id: str, expired_at: Instant) -> None:
@@ -85,6 +87,8 @@ class GrantExpired(Refused):
 
 
 class GrantRevoked(Refused):
+    """Somebody took the grant back."""
+
     code = "grant_revoked"
 
     def __init__(self, grant_id: str, revoked_at: Instant) -> None:
@@ -94,7 +98,7 @@ class GrantRevoked(Refused):
 
 
 class GrantTooNarrow(Refused):
-    """It is good, and does not cover this graph."""
+    """The grant is good, and does not cover this graph."""
 
     code = "grant_scope"
 

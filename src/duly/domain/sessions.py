@@ -66,7 +66,7 @@ class ClaimedJob(NamedTuple):
 
 
 class Report(NamedTuple):
-    """How a claimed job's run ended.
+    """How a claimed job's run ended, and how long its handler took.
 
     The id of a possible retry is drawn beforehand, so that a rerun of the transaction repeats itself.
     """
@@ -75,6 +75,7 @@ class Report(NamedTuple):
     ending: Ending
     retry_id: JobId | None = None
     fraction: float = 0.0
+    ran_for: Micros = Micros(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
-from duly import __version__
 from duly.http import jobs, pools, runs, schedule_runs, schedules, system, tokens
 from duly.http.access import Access
 from duly.http.closing import Closing
@@ -16,6 +15,7 @@ from duly.http.description import DESCRIPTION, described
 from duly.http.gate import Gate
 from duly.http.problems import problem_from
 from duly.http.use_cases import UseCases
+from duly.version import __version__
 
 Metrics = Callable[[], Awaitable[bytes]]
 # Where one path fits two routes, the fixed word comes first: /schedules/preview before /schedules/{id}.

@@ -38,5 +38,5 @@ class HoldStore(Protocol):
     async def run_out(self, *, era: str, lease_now: Micros, most: int) -> list[Hold]:
         """Open ones whose lease has run out."""
 
-    async def of_account(self, account_id: AccountId, *, state: HoldState, most: int) -> list[Hold]:
+    async def open_of(self, account_id: AccountId, *, most: int) -> list[Hold]:
         """Newest first."""

@@ -32,9 +32,9 @@ class ScheduleControl(Protocol):
         cadence: Cadence | None = None,
         target: Target | None = None,
         policies: Policies | None = None,
-        enabled: bool | None = None,
         expected_revision: int | None = None,
         withdraw: bool = False,
+        enabled: bool | None = None,
     ) -> Schedule: ...
 
     async def pause(

@@ -1,15 +1,19 @@
 """Keeps a session alive, tells its worker what it must know, and takes over from sessions that died."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from duly.application.sessions import Sessions
 from duly.application.tickets import Tickets
 from duly.domain.instants import SECOND, Micros
-from duly.domain.sessions import Beat, Session, SessionLost
+from duly.domain.sessions import Beat, Rescue, Session, SessionLost
 
 _RETRY_AFTER = Micros(SECOND // 2)
 _SHORTEST_SLEEP = Micros(SECOND // 5)
+
+
+def _untold(_: Sequence[Rescue]) -> None:
+    pass
 
 
 class Heart:
@@ -22,6 +26,7 @@ class Heart:
         *,
         on_beat: Callable[[Beat], None],
         on_lost: Callable[[], None],
+        on_rescue: Callable[[Sequence[Rescue]], None] = _untold,
     ) -> None:
         self._sessions = sessions
         self._tickets = Tickets(sessions.storage, sessions.dice)
@@ -29,6 +34,7 @@ class Heart:
         self._clock = sessions.storage.clock
         self._on_beat = on_beat
         self._on_lost = on_lost
+        self._on_rescue = on_rescue
         self._hurry = asyncio.Event()
 
     def hurry(self) -> None:
@@ -63,7 +69,9 @@ class Heart:
     async def _take_over(self, beat: Beat) -> None:
         if beat.next_expiry is not None and beat.next_expiry <= self._clock.lease_now():
             # A part at a time: one's own lease must not run out over it.
-            await self._sessions.rescue_expired(until=Micros(self._clock.lease_now() + self._session.lease // 3))
+            until = Micros(self._clock.lease_now() + self._session.lease // 3)
+            if rescues := await self._sessions.rescue_expired(until=until):
+                self._on_rescue(rescues)
         await self._tickets.expire()
 
     def _until_next(self, beat: Beat) -> Micros:

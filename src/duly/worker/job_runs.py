@@ -19,7 +19,18 @@ class JobRun:
     `on_gone` is told when it is over at last.
     """
 
-    __slots__ = ("_asked", "_is_overdue", "_on_end", "_on_gone", "_patience", "_timer", "is_given_up", "job", "task")
+    __slots__ = (
+        "_asked",
+        "_is_overdue",
+        "_on_end",
+        "_on_gone",
+        "_patience",
+        "_timer",
+        "begun_at",
+        "is_given_up",
+        "job",
+        "task",
+    )
 
     def __init__(
         self,
@@ -32,6 +43,7 @@ class JobRun:
     ) -> None:
         loop = asyncio.get_running_loop()
         self.job = job
+        self.begun_at = loop.time()
         self.is_given_up = False
         self._asked: Ending | None = None
         self._is_overdue = False

@@ -2,20 +2,23 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from duly.application.jobs import Jobs
 from duly.application.logs import Logs
 from duly.application.pools import Pools
 from duly.application.sessions import Sessions
+from duly.application.telling import NOBODY
 from duly.domain.errors import Unavailable
 from duly.domain.ids import JobId, PoolName, Token
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import Ending
-from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Session, SessionLost, Wanted
+from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Rescue, Session, SessionLost, Wanted
+from duly.ports.telemetry import Telemetry
 from duly.worker.handlers import Handler, enter
 from duly.worker.heart import Heart
 from duly.worker.job_runs import JobRun
@@ -62,6 +65,7 @@ class Worker:
         grace: Micros = GRACE,
         patience: Micros = PATIENCE,
         pulse: Callable[[], Pulse] | None = None,
+        telemetry: Telemetry = NOBODY,
     ) -> None:
         self._jobs = jobs
         self._sessions = sessions
@@ -75,8 +79,10 @@ class Worker:
         self._lease = lease
         self._grace = grace
         self._patience = patience
+        self._telemetry = telemetry
         self._new_pulse = pulse or (lambda: LoopPulse(sessions))
         self._stopping = False
+        self._is_hurried = asyncio.Event()
         self._nudge = asyncio.Event()
         self._next_due_at: Instant | None = _AT_ONCE
         self._clock_is_stale = False
@@ -88,6 +94,10 @@ class Worker:
         """Claims nothing new, gives back what it holds, ends what runs within the grace; then `run` returns."""
         self._stopping = True
         self._nudge.set()
+
+    def hurry(self) -> None:
+        """Once it was told to stop: its grace ends now."""
+        self._is_hurried.set()
 
     @property
     def stopped(self) -> bool:
@@ -141,6 +151,7 @@ class Worker:
             await self._wind_up(life)
         except SessionLost:
             life.lost = True
+            self._telemetry.session_lost(life.session.id, running=len(life.running))
         except Unavailable:  # its heart found no store to beat in: the next session will have one
             await self._clock.sleep(_RETRY_AFTER)
         finally:
@@ -173,11 +184,15 @@ class Worker:
                 run.stop()
             self._nudge.set()
 
+        def rescued(rescues: Sequence[Rescue]) -> None:
+            _schedule(loop, lambda: self._telemetry.rescued(rescues))
+
         return Heart(
             sessions,
             life.session,
             on_beat=lambda beat: _schedule(loop, lambda: beaten(beat)),
             on_lost=lambda: _schedule(loop, lost),
+            on_rescue=rescued,
         )
 
     async def _work(self, life: _Life) -> None:
@@ -254,10 +269,19 @@ class Worker:
         # By token, too: a claim that was taken back may have come to us again.
         going = {(job.id, job.token) for job in starting}
         life.held = [job for job in life.held if (job.id, job.token) not in going] + list(exchange.held)
+        self._tell(exchange, reports)
         for job in exchange.started:
             self._enter(life, job)
         if going - {(job.id, job.token) for job in exchange.started}:
             self._nudge.set()  # one had to be parked, or was taken back: its executor is free for the next
+
+    def _tell(self, exchange: Exchange, reports: Sequence[Report]) -> None:
+        """Reports that came too late ended nothing."""
+        if exchange.stale:
+            stale = set(exchange.stale)
+            reports = [report for report in reports if report.job.id not in stale]
+        if exchange.started or reports:
+            self._telemetry.exchanged(exchange.started, reports)
 
     async def _answered(
         self,
@@ -286,9 +310,10 @@ class Worker:
         raise SessionLost(life.session.id)
 
     def _enter(self, life: _Life, job: ClaimedJob) -> None:
+        begun_at = life.loop.time()
         entered = enter(self._handlers, job)
         if isinstance(entered, Ending):
-            life.reports.append(Report(job, entered))
+            life.reports.append(Report(job, entered, ran_for=_since(begun_at, life.loop)))
             return
         life.running[job.id] = JobRun(
             job, entered, patience=self._patience, on_end=partial(self._ended, life), on_gone=self._gone
@@ -296,7 +321,7 @@ class Worker:
 
     def _ended(self, life: _Life, run: JobRun, ending: Ending) -> None:
         del life.running[run.job.id]
-        life.reports.append(Report(run.job, ending))
+        life.reports.append(Report(run.job, ending, ran_for=_since(run.begun_at, life.loop)))
         if run.is_given_up:
             self._lost[run.job.pool] += 1
         self._nudge.set()
@@ -320,14 +345,22 @@ class Worker:
         if held:
             with suppress(Unavailable):  # then they return to the queue when the lease runs out
                 await self._sessions.give_back(life.session.id, held)
-        if tasks := [run.task for run in life.running.values()]:
-            await asyncio.wait(tasks, timeout=self._grace / SECOND)
+        if life.running:
+            await self._wait_for_runs(life)
             await self._end_runs(life)
         if life.reports:
             await self._exchange(life, [], {})
         await self._logbook.flush()
         with suppress(Unavailable):
             await self._sessions.close(life.session.id)
+
+    async def _wait_for_runs(self, life: _Life) -> None:
+        """For as long as the grace lasts."""
+        ends = asyncio.gather(*(run.task for run in life.running.values()), return_exceptions=True)
+        hurried = asyncio.ensure_future(self._is_hurried.wait())
+        either: set[asyncio.Future[Any]] = {ends, hurried}
+        await asyncio.wait(either, timeout=self._grace / SECOND, return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
 
     async def _end_runs(self, life: _Life) -> None:
         """A handler that will not stop is left behind: it must not keep the others."""
@@ -338,6 +371,10 @@ class Worker:
             await asyncio.wait([run.task for run in runs], timeout=self._patience / SECOND)
         for run in runs:
             run.give_up()
+
+
+def _since(begun_at: float, loop: asyncio.AbstractEventLoop) -> Micros:
+    return Micros(int((loop.time() - begun_at) * SECOND))
 
 
 def _schedule(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

@@ -81,6 +81,8 @@ class UnknownAccount(NotFound):
 
 
 class InsufficientCredit(Refused):
+    """The account has less available than is needed."""
+
     code = "insufficient_credit"
 
     def __init__(self, account_id: str, *, needed: int, available: int) -> None:
@@ -94,7 +96,7 @@ class InsufficientCredit(Refused):
 
 
 class UnknownPrice(Refused):
-    """It is not free, and what it costs is not known: nobody guesses with somebody else's money."""
+    """The model is not free, and its price is not known: nobody guesses with somebody else's money."""
 
     code = "unknown_price"
 
@@ -105,6 +107,8 @@ class UnknownPrice(Refused):
 
 
 class CreditKeyReused(Conflict):
+    """The key already stands for a credit of another amount."""
+
     code = "credit_key_reused"
 
     def __init__(self, key: str) -> None:

@@ -108,6 +108,8 @@ def chosen(kind: type[StrEnum], value: object, *, field: str) -> str:
 
 
 class OverBudget(Refused):
+    """A budget would be exceeded; `policy` says what should become of the run."""
+
     code = "over_budget"
 
     def __init__(self, budget: Budget, *, asked: int) -> None:

@@ -63,6 +63,8 @@ class UnknownHold(NotFound):
 
 
 class HoldEnded(Conflict):
+    """The attempt's hold has ended, and is not given again."""
+
     code = "hold_ended"
 
     def __init__(self, hold: Hold) -> None:
@@ -73,6 +75,8 @@ class HoldEnded(Conflict):
 
 
 class HoldDiffers(Conflict):
+    """The attempt has a hold of another amount, account or schedule."""
+
     code = "hold_differs"
 
     def __init__(self, hold: Hold) -> None:

@@ -72,7 +72,7 @@ def unit_of(value: object) -> str:
 
 
 class ReceiptDiffers(Conflict):
-    """The same reference with other figures: what is written stays."""
+    """The reference has a receipt with other figures: what is written stays."""
 
     code = "receipt_differs"
 

@@ -82,8 +82,8 @@ class SqlHolds:
         rows = await self._x.fetch("holds_run_out", era=era, lease_now=lease_now, most=most)
         return [_hold_from_row(row) for row in rows]
 
-    async def of_account(self, account_id: AccountId, *, state: HoldState, most: int) -> list[Hold]:
-        rows = await self._x.fetch("holds_of_account_in_state", account=account_id, state=state.value, most=most)
+    async def open_of(self, account_id: AccountId, *, most: int) -> list[Hold]:
+        rows = await self._x.fetch("open_holds_of_account", account=account_id, most=most)
         return [_hold_from_row(row) for row in rows]
 
 

@@ -50,6 +50,6 @@ UPDATE holds SET spent = spent + :amount, unmetered = unmetered + :unmetered WHE
 SELECT {hold_columns} FROM holds
 WHERE state = 'held' AND (expires_at <= :lease_now OR era <> :era) ORDER BY expires_at LIMIT :most
 
--- name: holds_of_account_in_state
+-- name: open_holds_of_account
 SELECT {hold_columns} FROM holds
-WHERE billing_account_id = :account AND state = :state ORDER BY counted_at DESC, run_id DESC, attempt DESC LIMIT :most
+WHERE billing_account_id = :account AND state = 'held' ORDER BY counted_at DESC, run_id DESC, attempt DESC LIMIT :most

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -11,8 +12,10 @@ from duly.storage.sqlite.faults import translated, translated_system
 
 _PAGES_PER_STEP = 2_000
 
+OnProgress = Callable[[int, int], None]
 
-def back_up(source: apsw.Connection, to: str | Path) -> None:
+
+def back_up(source: apsw.Connection, to: str | Path, on_progress: OnProgress | None = None) -> None:
     """Copies one snapshot of `source`, while writers go on, into a new file that appears only when complete.
 
     Pages are copied inside one read transaction: without it every commit would make the copy begin again.
@@ -21,7 +24,7 @@ def back_up(source: apsw.Connection, to: str | Path) -> None:
     _require_free(target)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        _copy(source, partial)
+        _copy(source, partial, on_progress)
         _require_sound(partial)
         _publish(partial, target)
     except apsw.Error as error:
@@ -47,7 +50,7 @@ def _taken(target: Path) -> Conflict:
     return Conflict(f"{target} exists, and a backup never overwrites; choose another name or move it away")
 
 
-def _copy(source: apsw.Connection, partial: Path) -> None:
+def _copy(source: apsw.Connection, partial: Path, on_progress: OnProgress | None) -> None:
     with contextlib.suppress(FileNotFoundError):
         partial.unlink()  # of an earlier process with our id that died
     os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -58,6 +61,8 @@ def _copy(source: apsw.Connection, partial: Path) -> None:
         with copy.backup("main", source, "main") as backup:
             while not backup.done:
                 backup.step(_PAGES_PER_STEP)
+                if on_progress is not None:
+                    on_progress(backup.page_count - backup.remaining, backup.page_count)
         # One file, without a log beside it that a copy by hand would forget.
         copy.pragma("journal_mode", "delete")
     finally:

@@ -12,7 +12,7 @@ from duly.domain.errors import Unavailable
 from duly.ports.clock import Clock
 from duly.storage.executor import Executor, Row
 from duly.storage.migrations import Migration
-from duly.storage.sqlite.backup import back_up
+from duly.storage.sqlite.backup import OnProgress, back_up
 from duly.storage.sqlite.batch import Committer
 from duly.storage.sqlite.connection import (
     MEMORY,
@@ -84,13 +84,16 @@ class SqliteDatabase(Generic[Tx]):
         self._require_own_process()
         return self._reading.read(work)
 
-    async def backup(self, to: str | Path) -> None:
-        """A complete copy of this moment's state in a new file; others go on writing meanwhile."""
+    async def backup(self, to: str | Path, *, on_progress: OnProgress | None = None) -> None:
+        """A complete copy of this moment's state in a new file; others go on writing meanwhile.
+
+        `on_progress` is told how many pages are copied, of how many, in the thread that copies.
+        """
         self._require_own_process()
         if self._inline:
-            self._back_up(to)
+            self._back_up(to, on_progress)
         else:
-            await asyncio.to_thread(self._back_up, to)
+            await asyncio.to_thread(self._back_up, to, on_progress)
 
     async def close(self) -> None:
         if self._closed or os.getpid() != self._pid:
@@ -130,14 +133,14 @@ class SqliteDatabase(Generic[Tx]):
     def _announce(self, topics: frozenset[str]) -> None:
         self.wakeups.announce(topics)
 
-    def _back_up(self, to: str | Path) -> None:
+    def _back_up(self, to: str | Path, on_progress: OnProgress | None) -> None:
         if self.path == MEMORY:
             with self._writer.mutex:
-                back_up(self._connection, to)
+                back_up(self._connection, to, on_progress)
             return
         source = open_reader(self.path)
         try:
-            back_up(source, to)
+            back_up(source, to, on_progress)
         finally:
             source.close()
 

@@ -49,6 +49,10 @@ def refuse_other_schema(connection: apsw.Connection, known: Sequence[Migration],
         raise SchemaTooOld(found=pending[0].version - 1, needed=len(known))
 
 
+def schema_version(connection: apsw.Connection) -> int:
+    return max((version for version, _ in _applied(connection)), default=0)
+
+
 def _refuse_foreign_tables(connection: apsw.Connection, path: str) -> None:
     """A file without our history but with tables is somebody's, and not to be written to."""
     tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"

@@ -1,0 +1,84 @@
+"""Which commands there are. Only the one that is run is imported, so that help is there at once."""
+
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from duly import __version__
+from duly.cli import exits
+from duly.cli.parser import Parser
+from duly.domain.errors import DulyError
+
+COMMANDS = {
+    "dev": "run everything in one process, with a demo or your own schedules",
+    "init": "write a schedules.py to begin with",
+    "schedule": "add, look at, change, pause, trigger and backfill schedules",
+    "run": "look at the runs of schedules, follow and cancel them",
+    "job": "put jobs, look at them, follow and cancel them",
+    "pool": "look at pools and set their limits",
+    "cron": "say what a cron expression means and when it fires",
+    "why": "say what became of a schedule, or of one slot, and why",
+    "audit": "prove that no slot was lost or doubled",
+    "serve": "serve the HTTP API",
+    "worker": "run the jobs of a program",
+    "timekeeper": "open the slots of schedules when they are due",
+    "token": "make and revoke the tokens that callers of the HTTP API show",
+    "db": "migrate the database, and say which one it is",
+    "check": "list everything that is wrong with the configuration",
+    "doctor": "say how healthy the database and those who use it are",
+    "backup": "copy a SQLite database while it is in use",
+    "completion": "print the script that lets a shell complete `duly`",
+}
+
+# `duly cron EXPRESSION` was there before its sub-commands.
+_CRON_COMMANDS = ("explain", "next", "-h", "--help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """What the command ends with; whatever Duly raises on purpose is one line, not a traceback."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        options = parser_for(given).parse_args(_written_out(given))
+        code = options.run(options)
+        sys.stdout.flush()
+    except DulyError as error:
+        sys.stderr.write(f"duly: {_one_line(error)}\n")
+        return exits.exit_code_of(error)
+    except KeyboardInterrupt:
+        return exits.INTERRUPTED
+    except BrokenPipeError:  # whoever reads has seen enough; what is left must not be flushed into the same pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.OK
+    return exits.OK if code is None else int(code)
+
+
+def parser_for(arguments: Sequence[str]) -> Parser:
+    """Every command by name, and whole the one that is asked for."""
+    parser = Parser(prog="duly", description="A durable scheduler for AI workflows.")
+    parser.add_argument("--version", action="version", version=f"duly {__version__}")
+    asked = next((argument for argument in arguments if not argument.startswith("-")), None)
+    if asked is not None and asked not in COMMANDS:
+        near = difflib.get_close_matches(asked, COMMANDS, n=1)
+        parser.error(f"there is no command {asked[:40]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    added = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        command = added.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        if name == asked:
+            define(name, command)
+    return parser
+
+
+def define(name: str, parser: Parser) -> None:
+    import_module(f"duly.cli.{name}").define(parser)
+
+
+def _written_out(arguments: list[str]) -> list[str]:
+    if arguments[:1] == ["cron"] and len(arguments) > 1 and arguments[1] not in _CRON_COMMANDS:
+        return ["cron", "explain", *arguments[1:]]
+    return arguments
+
+
+def _one_line(error: DulyError) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,19 @@
+"""`duly init`: a program to begin with."""
+
+from pathlib import Path
+
+from duly.cli.output import note, say
+from duly.cli.parser import Options, Parser
+
+
+def define(parser: Parser) -> None:
+    parser.add_argument("file", nargs="?", default="schedules.py", metavar="FILE", help="default: schedules.py")
+    parser.set_defaults(run=init)
+
+
+def init(options: Options) -> None:
+    from duly.dev.example import write_example  # noqa: PLC0415 - help must not wait for it
+
+    write_example(Path(options.file))
+    say(options.file)
+    note("run it: duly dev")

@@ -1,0 +1,195 @@
+"""`duly job`: the queue's own unit of work."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from duly.cli import exits
+from duly.cli.given import milliseconds_from, object_from
+from duly.cli.logs import follow_job
+from duly.cli.output import facts, note, say, say_json, table, watched
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_wait, add_watch, whole
+from duly.cli.shapes import at, job_shape, page
+from duly.cli.store import changing, looking
+from duly.cli.times import moment_from
+from duly.cli.waiting import deadline_of, end_of_job
+from duly.domain.ids import JobId, JobKey, Lane, PoolName
+from duly.domain.instants import instant_of
+from duly.domain.jobs import FinishedJob, Job, JobState, JobStatus, NewJob
+from duly.domain.pools import DEFAULT_POOL
+from duly.domain.retries import DEFAULT_RETRY, RetryPolicy
+
+if TYPE_CHECKING:
+    from duly.bootstrap import Queue
+
+_ENDED = ("COMPLETED", "FAILED", "SKIPPED", "CANCELLED")
+
+
+def define(parser: Parser) -> None:
+    commands = Commands(parser)
+    listed = commands.add("list", list_all, "those that live, or those that have ended")
+    listed.add_argument("--pool", metavar="NAME", help="only those of one pool")
+    only = listed.add_mutually_exclusive_group()
+    only.add_argument("--state", choices=list(JobState), help="only those that live, in one state")
+    only.add_argument("--status", choices=_ENDED, help="only those that have ended, in one way")
+    only.add_argument("--ended", action="store_true", help="only those that have ended, newest first")
+    listed.add_argument("--from", dest="cursor", metavar="JOB", help="those that follow this one in the list")
+    add_most(listed)
+    add_watch(listed)
+    show_ = commands.add("show", show, "one of them, in full")
+    cancel_ = commands.add("cancel", cancel, "end it if nobody has claimed it, else ask its worker to stop")
+    log_ = commands.add("log", log, "what it said")
+    for command in (show_, cancel_, log_):
+        command.add_argument("id", metavar="JOB")
+    add_wait(show_)
+    cancel_.add_argument("--reason", default="cancelled from the shell", metavar="TEXT", help="kept with the job")
+    log_.add_argument("--follow", action="store_true", help="go on until the job has ended")
+    put_ = commands.add("put", put, "hand a job to the queue")
+    _define_put(put_)
+    add_wait(cancel_)
+    add_dry_run(cancel_)
+    for command in (listed, show_, cancel_, log_, put_):
+        add_json(command)
+
+
+def _define_put(command: Parser) -> None:
+    command.add_argument("kind", metavar="KIND", help="the handler that does it")
+    command.add_argument("--params", metavar="JSON", help="what it is given: JSON, @file, or - for stdin")
+    command.add_argument("--key", metavar="TEXT", help="replaces a job of this key that nobody has claimed")
+    command.add_argument("--lane", metavar="NAME", help="jobs of one lane run one at a time")
+    command.add_argument("--pool", default=DEFAULT_POOL, metavar="NAME", help="its pool (default: default)")
+    command.add_argument("--priority", type=whole(-32_767, 32_767), default=0, metavar="N", help="higher goes first")
+    command.add_argument("--run-at", metavar="WHEN", help="not before this instant")
+    command.add_argument("--retries", type=whole(0, 999), metavar="N", help="how often to try again (default: 2)")
+    command.add_argument("--time-limit", metavar="SPAN", help="a run that takes longer fails")
+    add_wait(command)
+    add_dry_run(command)
+
+
+def list_all(options: Options) -> None:
+    async def look(queue: "Queue") -> None:
+        async def once() -> None:
+            found = await _listed(queue, options)
+            if options.json:
+                cursor = found[-1].id if found else None
+                say_json(page([job_shape(job) for job in found], most=options.most, cursor=cursor))
+                return
+            table(
+                ("id", "kind", "pool", "state", "attempt", "run at", "started", "ended"), _rows(found), empty="no jobs"
+            )
+
+        await watched(options, queue.storage.clock, once)
+
+    looking(look)
+
+
+async def _listed(queue: "Queue", options: Options) -> Sequence[Job | FinishedJob]:
+    pool = None if options.pool is None else PoolName(options.pool)
+    if options.ended or options.status is not None:
+        status = None if options.status is None else JobStatus(options.status)
+        return await queue.jobs.ended(owner=None, pool=pool, status=status, before=options.cursor, most=options.most)
+    state = None if options.state is None else JobState(options.state)
+    return await queue.jobs.list(owner=None, pool=pool, state=state, after=options.cursor, most=options.most)
+
+
+def _rows(jobs: Sequence[Job | FinishedJob]) -> Sequence[Sequence[object]]:
+    return [
+        (
+            job.id,
+            job.kind,
+            job.pool,
+            job.status.value if isinstance(job, FinishedJob) else job.state.value,
+            job.attempt,
+            at(job.run_at),
+            at(job.started_at),
+            at(job.finished_at) if isinstance(job, FinishedJob) else None,
+        )
+        for job in jobs
+    ]
+
+
+def show(options: Options) -> int:
+    async def look(queue: "Queue") -> int:
+        job = await queue.jobs.find(JobId(options.id), owner=None)
+        if options.wait:
+            return _told_end(
+                options, await end_of_job(queue, job.id, deadline=deadline_of(options, queue.storage.clock))
+            )
+        return _told(options, job)
+
+    return looking(look)
+
+
+def cancel(options: Options) -> int:
+    async def change(queue: "Queue") -> int:
+        deadline = deadline_of(options, queue.storage.clock)
+        job = await queue.jobs.find(JobId(options.id), owner=None)
+        if options.dry_run:
+            note(f"dry run: would cancel {job.id}; nothing was changed")
+            return exits.OK
+        is_ended = await queue.jobs.cancel(job.id, reason=options.reason)
+        if options.wait:
+            ended = await end_of_job(queue, job.id, deadline=deadline)
+            return _told_end(options, ended) if ended is None else _told(options, ended)
+        if options.json:
+            return _told(options, await queue.jobs.find(job.id, owner=None))
+        say(f"{job.id} " + ("is cancelled" if is_ended else "was asked to stop"))
+        return exits.OK
+
+    return changing(change)
+
+
+def log(options: Options) -> None:
+    looking(lambda queue: follow_job(queue, options.id, follow=options.follow, as_json=options.json))
+
+
+def put(options: Options) -> int:
+    new = _asked(options)
+
+    async def change(queue: "Queue") -> int:
+        deadline = deadline_of(options, queue.storage.clock)
+        if options.dry_run:
+            await queue.pools.get(new.pool)
+            note(f"dry run: would put {new.kind} into pool {new.pool}; nothing was changed")
+            return exits.OK
+        done = await queue.jobs.put(new)
+        if options.wait:
+            note(f"waiting for {done.job_id}")
+            return _told_end(options, await end_of_job(queue, done.job_id, deadline=deadline))
+        if options.json:
+            say_json({"id": done.job_id, "outcome": done.outcome.value})
+        else:
+            say(f"{done.outcome.value} {done.job_id}; follow it: duly job log {done.job_id} --follow")
+        return exits.OK
+
+    return changing(change, creates=not options.dry_run)
+
+
+def _asked(options: Options) -> NewJob:
+    run_at = None if options.run_at is None else instant_of(moment_from(options.run_at, field="--run-at"), field="at")
+    return NewJob(
+        kind=options.kind,
+        params=object_from(options.params, field="--params"),
+        key=None if options.key is None else JobKey(options.key),
+        lane=None if options.lane is None else Lane(options.lane),
+        pool=PoolName(options.pool),
+        priority=options.priority,
+        run_at=run_at,
+        retry=DEFAULT_RETRY if options.retries is None else RetryPolicy(max_attempts=options.retries + 1),
+        timeout_ms=milliseconds_from(options.time_limit, field="--time-limit"),
+    )
+
+
+def _told_end(options: Options, ended: FinishedJob | None) -> int:
+    if ended is None:
+        note("duly: it did not end in time; it goes on")
+        return exits.TIMED_OUT
+    _told(options, ended)
+    return exits.OK if ended.status is JobStatus.COMPLETED else exits.FAILED
+
+
+def _told(options: Options, job: Job | FinishedJob) -> int:
+    if options.json:
+        say_json(job_shape(job))
+    else:
+        facts([(name.replace("_", " "), value) for name, value in job_shape(job).items()])
+    return exits.OK

@@ -1,0 +1,77 @@
+"""Parsers that say what is wrong in one line, and the options that many commands share."""
+
+import argparse
+from collections.abc import Callable
+from typing import NoReturn
+
+from duly.cli import exits
+
+Options = argparse.Namespace
+Run = Callable[[Options], int | None]
+
+
+class _Help(argparse.HelpFormatter):
+    def __init__(self, prog: str, **kwargs: int | None) -> None:
+        super().__init__(prog, max_help_position=28, **kwargs)  # type: ignore[arg-type]
+
+
+class Parser(argparse.ArgumentParser):
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        # An abbreviation would change its meaning when an option is added.
+        super().__init__(*args, allow_abbrev=False, formatter_class=_Help, **kwargs)  # type: ignore[arg-type, misc]
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(exits.INVALID, f"duly: {message} (see: {self.prog} --help)\n")
+
+
+class Commands:
+    """The commands below a noun, each with the function that runs it."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._added = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(self, name: str, run: Run, summary: str) -> Parser:
+        parser = self._added.add_parser(name, help=summary, description=_sentence(summary))
+        parser.set_defaults(run=run)
+        return parser
+
+
+def add_json(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="for programs: JSON on one line")
+
+
+def add_watch(parser: Parser) -> None:
+    parser.add_argument("--watch", action="store_true", help="show it again every two seconds, until Ctrl-C")
+
+
+def add_most(parser: Parser, default: int = 20) -> None:
+    parser.add_argument(
+        "--most", type=whole(1, 1_000), default=default, metavar="N", help=f"how many at most (default: {default})"
+    )
+
+
+def add_wait(parser: Parser) -> None:
+    parser.add_argument("--wait", action="store_true", help="until it has ended; fails unless it succeeds")
+    parser.add_argument("--timeout", metavar="SPAN", help="wait no longer than this, such as 90s or 1h")
+
+
+def add_dry_run(parser: Parser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+
+
+def add_yes(parser: Parser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        number = text.removeprefix("-")
+        if not (number.isascii() and number.isdigit() and len(number) <= 9 and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def _sentence(summary: str) -> str:
+    return f"{summary[0].upper()}{summary[1:]}."

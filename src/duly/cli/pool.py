@@ -1,0 +1,99 @@
+"""`duly pool`: limits, and whether they take and start jobs."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from duly.cli import exits
+from duly.cli.given import span_from
+from duly.cli.output import facts, note, say_json, table, watched
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_watch, whole
+from duly.cli.shapes import differences, page, pool_shape
+from duly.cli.store import changing, looking
+from duly.domain.errors import InvalidInput
+from duly.domain.ids import PoolName
+from duly.domain.pools import Pool, PoolMode, UnknownPool
+
+if TYPE_CHECKING:
+    from duly.bootstrap import Queue
+
+
+def define(parser: Parser) -> None:
+    commands = Commands(parser)
+    listed = commands.add("list", list_all, "all of them")
+    add_watch(listed)
+    show_ = commands.add("show", show, "one of them")
+    set_ = commands.add("set", set_up, "change what is given, or define a new one")
+    for command in (show_, set_):
+        command.add_argument("name", metavar="NAME")
+    set_.add_argument("--slots", type=whole(0, 1_000_000), metavar="N", help="how many jobs may run at once")
+    set_.add_argument("--mode", choices=list(PoolMode), help="paused starts none, draining takes no new ones")
+    set_.add_argument("--prefetch", type=whole(0, 1_000), metavar="N", help="how many more a worker may hold ready")
+    set_.add_argument("--ageing", metavar="SPAN", help="one priority for every such span of waiting; off for none")
+    add_dry_run(set_)
+    for command in (listed, show_, set_):
+        add_json(command)
+
+
+def list_all(options: Options) -> None:
+    async def look(queue: "Queue") -> None:
+        async def once() -> None:
+            pools = await queue.pools.all()
+            if options.json:
+                say_json(page([pool_shape(pool) for pool in pools]))
+                return
+            rows = [(pool.name, pool.slots, pool.used, pool.mode.value, pool.prefetch) for pool in pools]
+            table(("name", "slots", "used", "mode", "prefetch"), rows, empty="no pools")
+
+        await watched(options, queue.storage.clock, once)
+
+    looking(look)
+
+
+def show(options: Options) -> int:
+    async def look(queue: "Queue") -> int:
+        return _told(options, await queue.pools.get(PoolName(options.name)))
+
+    return looking(look)
+
+
+def set_up(options: Options) -> int:
+    async def change(queue: "Queue") -> int:
+        name = PoolName(options.name)
+        try:
+            old = await queue.pools.get(name)
+        except UnknownPool:
+            if options.slots is None:
+                raise InvalidInput(
+                    "--slots", f"is missing: {name!r} would be a new pool", fix="give its limit"
+                ) from None
+            old = None
+        asked = _asked(options, Pool(name=name, slots=options.slots or 0) if old is None else old)
+        if options.dry_run:
+            changed = ["new"] if old is None else differences(pool_shape(old), pool_shape(asked))
+            note(f"dry run: would set {name}: {', '.join(changed) or 'nothing'}; nothing was changed")
+            return exits.OK
+        return _told(options, await queue.pools.define(asked))
+
+    return changing(change, creates=not options.dry_run)
+
+
+def _asked(options: Options, old: Pool) -> Pool:
+    given = {
+        "slots": options.slots,
+        "mode": None if options.mode is None else PoolMode(options.mode),
+        "prefetch": options.prefetch,
+    }
+    pool = replace(old, **{name: value for name, value in given.items() if value is not None})
+    if options.ageing is None:
+        return pool
+    if options.ageing == "off":
+        return replace(pool, ageing_ms=None)
+    return replace(pool, ageing_ms=span_from(options.ageing, field="--ageing") // 1_000)
+
+
+def _told(options: Options, pool: Pool) -> int:
+    if options.json:
+        say_json(pool_shape(pool))
+    else:
+        facts([(name.replace("_", " "), value) for name, value in pool_shape(pool).items()])
+    return exits.OK

@@ -1,0 +1,124 @@
+"""`duly schedule` list, show, upcoming, runs and history: they only read."""
+
+from typing import TYPE_CHECKING
+
+from duly.cli.output import facts, say_json, table, watched
+from duly.cli.parser import Options
+from duly.cli.run import run_rows
+from duly.cli.shapes import at, at_second, fire_shape, page, revision_shape, run_shape, schedule_shape
+from duly.cli.store import looking
+from duly.cli.times import moment_from
+from duly.domain.instants import instant_of
+from duly.domain.payloads import EMPTY
+from duly.domain.runs import Run
+from duly.domain.schedules import Schedule
+
+if TYPE_CHECKING:
+    from duly.bootstrap import Queue
+
+
+def list_all(options: Options) -> None:
+    async def look(queue: "Queue") -> None:
+        async def once() -> None:
+            found = await queue.schedules.list(owner=options.owner, after=options.after, most=options.most)
+            last = await queue.runs.last_of([schedule.id for schedule in found])
+            if options.json:
+                shapes = [schedule_shape(each, last.get(each.id)) for each in found]
+                say_json(page(shapes, most=options.most, cursor=found[-1].id if found else None))
+                return
+            rows = [_row(each, last.get(each.id)) for each in found]
+            heads = ("id", "state", "when", "target", "next slot", "last run")
+            table(heads, rows, empty="no schedules; add one: duly schedule add ID --cron '0 9 * * *' --target KIND")
+
+        await watched(options, queue.storage.clock, once)
+
+    looking(look)
+
+
+def show(options: Options) -> None:
+    async def look(queue: "Queue") -> None:
+        schedule = await queue.schedules.get(options.id, owner=None)
+        last = (await queue.runs.last_of([schedule.id])).get(schedule.id)
+        if options.json:
+            say_json(schedule_shape(schedule, last))
+        else:
+            show_schedule(schedule, last)
+
+    looking(look)
+
+
+def show_schedule(schedule: Schedule, last: Run | None) -> None:
+    facts(
+        [
+            ("id", schedule.id),
+            ("owner", schedule.owner),
+            ("state", schedule.state.value),
+            ("because", schedule.state_reason),
+            ("when", schedule.cadence.explain()),
+            ("next slot", at_second(schedule.next_slot)),
+            ("target", schedule.target.kind),
+            ("input", None if schedule.target.payload == EMPTY else schedule.target.payload),
+            ("pool", schedule.target.pool),
+            ("priority", schedule.target.priority or None),
+            ("attempts", schedule.target.retry.max_attempts),
+            ("time limit", None if schedule.target.timeout_ms is None else f"{schedule.target.timeout_ms} ms"),
+            ("overlap", schedule.policies.overlap.value),
+            ("catch up", schedule.policies.catch_up.value),
+            ("jitter", f"{schedule.policies.jitter_ms} ms" if schedule.policies.jitter_ms else None),
+            ("revision", schedule.revision),
+            ("last run", None if last is None else f"{last.id}, {last.status.value}, slot {at(last.scheduled_for)}"),
+        ]
+    )
+
+
+def _row(schedule: Schedule, last: Run | None) -> tuple[object, ...]:
+    ended = None if last is None else f"{last.status.value} {at(last.scheduled_for)}"
+    words, slot = schedule.cadence.explain(), at_second(schedule.next_slot)
+    return schedule.id, schedule.state.value, words, schedule.target.kind, slot, ended
+
+
+def upcoming(options: Options) -> None:
+    async def look(queue: "Queue") -> None:
+        async def once() -> None:
+            fires = await queue.schedules.upcoming(options.id, owner=None, most=options.most)
+            if options.json:
+                say_json(page([fire_shape(fire) for fire in fires]))
+                return
+            rows = [(at(fire.slot), at(fire.fire_at)) for fire in fires]
+            table(("slot", "fires at"), rows, empty="no slot is to come: it is not active, or over; ask duly why")
+
+        await watched(options, queue.storage.clock, once)
+
+    looking(look)
+
+
+def runs(options: Options) -> None:
+    before = None if options.before is None else instant_of(moment_from(options.before, field="--before"), field="at")
+
+    async def look(queue: "Queue") -> None:
+        async def once() -> None:
+            found = await queue.schedules.runs(options.id, owner=None, before=before, most=options.most)
+            if options.json:
+                cursor = at(found[-1].scheduled_for) if found else None
+                say_json(page([run_shape(run) for run in found], most=options.most, cursor=cursor))
+                return
+            table(*run_rows(found), empty="no runs yet")
+
+        await watched(options, queue.storage.clock, once)
+
+    looking(look)
+
+
+def history(options: Options) -> None:
+    async def look(queue: "Queue") -> None:
+        revisions = await queue.schedules.revisions(options.id, owner=None)
+        if options.json:
+            say_json(page([revision_shape(each) for each in revisions]))
+            return
+        rows = [
+            (each.number, at(each.recorded_at), each.state.value, each.cadence.explain(), each.target.kind)
+            for each in revisions
+        ]
+        table(("revision", "recorded", "state", "when", "target"), rows, empty="no revisions")
+
+    looking(look)

@@ -1,0 +1,122 @@
+"""JSON as commands print it: the shapes of the HTTP API, loaded only when some are printed."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from duly.domain.backfills import Backfill
+from duly.domain.cadence import Cadence
+from duly.domain.instants import SECOND, Instant, written
+from duly.domain.jobs import FinishedJob, Job
+from duly.domain.logs import LogLine
+from duly.domain.pools import Pool
+from duly.domain.runs import Run
+from duly.domain.schedules import Fire, Revision, Schedule
+from duly.domain.tokens import Token
+
+if TYPE_CHECKING:
+    from duly.wire.shapes import Shape
+
+# ruff: noqa: PLC0415 - people who read tables need not wait for pydantic
+
+Json = dict[str, Any]
+
+
+def page(items: Sequence[Json], *, most: int | None = None, cursor: str | None = None) -> Json:
+    """A full page may have more behind it; `cursor` is where the next one begins."""
+    return {"items": list(items), "next_cursor": cursor if most is not None and len(items) >= most else None}
+
+
+def schedule_shape(schedule: Schedule, last_run: Run | None = None) -> Json:
+    from duly.wire import schedules
+
+    return _json(schedules.schedule_shape(schedule, last_run))
+
+
+def revision_shape(revision: Revision) -> Json:
+    from duly.wire import schedules
+
+    return _json(schedules.revision_shape(revision))
+
+
+def fire_shape(fire: Fire) -> Json:
+    from duly.wire import previews
+
+    return _json(previews.fire_shape(fire))
+
+
+def cadence_preview_shape(cadence: Cadence, now: datetime, *, count: int) -> Json:
+    from duly.wire import previews
+
+    return _json(previews.preview_shape(cadence, count, now=now))
+
+
+def backfill_shape(asked: Backfill) -> Json:
+    from duly.wire import previews
+
+    return _json(previews.backfill_preview_shape(asked))
+
+
+def backfilled_shape(runs: Sequence[Run]) -> Json:
+    from duly.wire import previews
+
+    return _json(previews.backfilled_shape(list(runs)))
+
+
+def run_shape(run: Run) -> Json:
+    from duly.wire import runs
+
+    return _json(runs.run_shape(run))
+
+
+def run_detail_shape(run: Run, attempts: Sequence[Job | FinishedJob]) -> Json:
+    from duly.wire import runs
+
+    return _json(runs.run_detail_shape(run, attempts))
+
+
+def job_shape(job: Job | FinishedJob) -> Json:
+    from duly.wire import jobs
+
+    return _json(jobs.job_shape(job))
+
+
+def log_line_shape(line: LogLine) -> Json:
+    from duly.wire import jobs
+
+    return _json(jobs.line_shape(line))
+
+
+def pool_shape(pool: Pool) -> Json:
+    from duly.wire import pools
+
+    return _json(pools.pool_shape(pool))
+
+
+def token_shape(token: Token) -> Json:
+    from duly.wire import tokens
+
+    return _json(tokens.token_shape(token))
+
+
+def created_token_shape(token: Token, secret: str) -> Json:
+    from duly.wire import tokens
+
+    return _json(tokens.created_token_shape(token, secret))
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The fields that change, in words."""
+    return [f"{name}: {before[name]} → {after[name]}" for name in before if before[name] != after[name]]
+
+
+def at(instant: Instant | None) -> str | None:
+    return None if instant is None else written(instant)
+
+
+def at_second(second: int | None) -> str | None:
+    return None if second is None else written(Instant(second * SECOND))
+
+
+def _json(shape: "Shape") -> Json:
+    return shape.model_dump(mode="json")

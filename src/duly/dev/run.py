@@ -1,0 +1,196 @@
+"""Runs API, timekeeper, worker and your program in one process until somebody says stop."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from duly.app.duly import Duly
+from duly.app.loading import AppNotLoaded, load
+from duly.bootstrap import Queue, Settings, configure_logging, database_file, moment, serve
+from duly.dev.alone import alone_on
+from duly.dev.demo import demo
+from duly.dev.options import DevOptions
+from duly.dev.postgres import local_postgres
+from duly.dev.screen import Screen
+from duly.dev.stage import Stage
+from duly.dev.watch import Watch
+from duly.domain.errors import DulyError, InvalidInput
+from duly.domain.schedules import Schedule
+from duly.http.access import is_loopback
+from duly.version import __version__
+
+_INTERRUPTED = 130
+_MOST_SHOWN = 50
+
+
+async def run_dev(options: DevOptions) -> int:
+    """The exit code. What cannot be used, a database, a port, a program's file, is an error of Duly."""
+    screen = Screen(moment)
+    stop = asyncio.Event()
+    with _stopped_by_signals(stop, screen):
+        app = await _program(options, screen)
+        async with _settings(options, app) as settings:
+            with alone_on(database_file(settings)):
+                configure_logging(settings, level="error")
+                queue = await Queue.observed(settings, screen)
+                try:
+                    await _require_tokens(queue, options.host)
+                    await _Dev(options, queue, screen, stop).run(app)
+                finally:
+                    await queue.close()
+    screen.note("stopped; what is scheduled and queued is still there")
+    return 0
+
+
+async def _program(options: DevOptions, screen: Screen) -> Duly | None:
+    if options.program.is_file():
+        return await _loaded(options.program, screen)
+    return demo() if options.demo else None
+
+
+async def _loaded(file: Path, screen: Screen) -> Duly | None:
+    """In a thread, for as long as the program takes to import what it needs."""
+    try:
+        return await asyncio.to_thread(load, str(file))
+    except AppNotLoaded as error:
+        screen.complain(f"{error.reason}".replace(f"{file}:", f"{file.name}:"))
+        if error.trace:
+            screen.say(error.trace.rstrip())
+        return None
+
+
+@asynccontextmanager
+async def _settings(options: DevOptions, app: Duly | None) -> AsyncIterator[Settings]:
+    """A program may name its database; PostgreSQL on demand comes before that."""
+    if options.postgres:
+        async with local_postgres(options.folder / ".duly" / "postgres") as url:
+            yield replace(options.settings, database_url=url)
+    elif app is not None and options.program.is_file():
+        yield replace(options.settings, database_url=app.settings.database_url)
+    else:
+        yield options.settings
+
+
+async def _require_tokens(queue: Queue, host: str) -> None:
+    """Where others can reach it, a server without tokens would let nobody in."""
+    if is_loopback(host):
+        return
+    now = queue.storage.clock.now()
+    tokens = await queue.tokens.list(owner=None)
+    if not any(each.revoked_at is None and (each.expires_at is None or each.expires_at > now) for each in tokens):
+        raise InvalidInput(
+            "--host", f"{host} can be reached by others, and nobody has a token", fix="make one: duly token create"
+        )
+
+
+@contextmanager
+def _stopped_by_signals(stop: asyncio.Event, screen: Screen) -> Iterator[None]:
+    """The first asks, the second does not."""
+    loop = asyncio.get_running_loop()
+
+    def told() -> None:
+        if stop.is_set():
+            os._exit(_INTERRUPTED)
+        stop.set()
+        screen.note("stopping; once more to stop at once")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+class _Dev:
+    """Everything at work. Time is kept by one timekeeper from beginning to end, whatever the program does."""
+
+    def __init__(self, options: DevOptions, queue: Queue, screen: Screen, stop: asyncio.Event) -> None:
+        self._options = options
+        self._queue = queue
+        self._screen = screen
+        self._stop = stop
+        self._stage = Stage(queue)
+        self._watch = Watch(options.program, queue.storage.clock)
+
+    async def run(self, app: Duly | None) -> None:
+        keeper = self._queue.timekeeper()
+        if app is not None:
+            await self._stage.play(app)
+        schedules = await self._schedules()
+        serving = asyncio.create_task(
+            serve(
+                self._queue,
+                host=self._options.host,
+                port=self._options.port,
+                stop=self._stop,
+                on_ready=lambda url: self._introduce(url, app, schedules),
+            )
+        )
+        keeping = asyncio.create_task(keeper.run())
+        following = asyncio.create_task(self._follow())
+        stopping = asyncio.create_task(self._stop.wait())
+        try:
+            parts: set[asyncio.Future[Any]] = {serving, keeping, following, stopping, self._stage.broke_down}
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._stop.set()
+            following.cancel()
+            stopping.cancel()
+            keeper.stop()
+            # First, so that nobody is put on stage any more.
+            await asyncio.gather(following, stopping, return_exceptions=True)
+            await asyncio.gather(self._stage.close(), keeping, serving, return_exceptions=True)
+        for part in done:
+            part.result()
+
+    def _introduce(self, url: str, app: Duly | None, schedules: list[Schedule]) -> None:
+        screen = self._screen
+        shown = _shown(self._queue.settings)
+        screen.say(f"duly {__version__}  {url}  database {shown}  times in {screen.zone_name}")
+        if app is None:
+            screen.say(f"no program runs; it begins when {self._options.program.name} loads\n")
+        elif not self._options.program.is_file():
+            screen.say(f"this is a demo; `duly init` writes a {self._options.program.name} of your own\n")
+        else:
+            screen.say(f"{self._options.program.name} is followed: save it, and it is loaded again\n")
+        screen.scheduled(schedules)
+
+    async def _schedules(self) -> list[Schedule]:
+        return list(await self._queue.schedules.list(owner=None, most=_MOST_SHOWN))
+
+    async def _follow(self) -> None:
+        """Loads the program again whenever it was changed; while it cannot be, the old one stays."""
+        while True:
+            if not await self._watch.changed():
+                self._screen.note(f"{self._options.program.name} is gone; what it declared goes on")
+                continue
+            app = await _loaded(self._options.program, self._screen)
+            if app is None:
+                continue
+            try:
+                reconciled = await self._stage.play(app)
+            except DulyError as error:
+                self._screen.complain(f"{self._options.program.name} was not taken over: {error}")
+                continue
+            counts = {"new": reconciled.created, "changed": reconciled.updated, "gone": reconciled.retired}
+            told = ", ".join(f"{len(ids)} {what}" for what, ids in counts.items() if ids)
+            self._screen.note(f"{self._options.program.name} loaded again: {told or 'the same schedules'}")
+            if told:
+                self._screen.scheduled(await self._schedules())
+
+
+def _shown(settings: Settings) -> str:
+    file = database_file(settings)
+    if file is None:
+        return settings.database_shown
+    try:
+        return f"./{file.relative_to(Path.cwd())}"
+    except ValueError:
+        return str(file)

@@ -1,0 +1,167 @@
+"""What the command says about itself, and what it must not load to say so."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from duly.cli import exits
+from duly.cli.commands import COMMANDS
+from duly.cli.output import table
+from duly.cli.tree import leaves
+from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refused, Unavailable
+from duly.domain.pools import UnknownPool
+from tests.commands.conftest import Shell, Terminal
+
+HEAVY = ("fastapi", "starlette", "uvicorn", "asyncpg", "apsw", "pydantic", "rich", "structlog", "duly.bootstrap")
+LEAVES = list(leaves())
+# Those that print no data, or go on until they are stopped.
+WITHOUT_JSON = {"dev", "init", "serve", "worker", "timekeeper", "backup", "completion"}
+
+
+def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
+    program = f"""
+import sys
+from duly.__main__ import main
+try:
+    main(["--help"])
+except SystemExit:
+    print([name for name in {HEAVY} if name in sys.modules])
+"""
+
+    said = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert said.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(here: Shell, name: str) -> None:
+    said = here(name, "--help")
+
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(f"usage: duly {name}")
+
+
+def test_everything_that_prints_data_prints_json_too() -> None:
+    without = {leaf.path[0] for leaf in LEAVES if not any("--json" in each.names for each in leaf.arguments)}
+
+    assert without == WITHOUT_JSON
+
+
+def test_every_option_says_what_it_means() -> None:
+    silent = [
+        f"{' '.join(leaf.path)} {each.names[0]}"
+        for leaf in LEAVES
+        for each in leaf.arguments
+        if each.names and not each.means
+    ]
+
+    assert silent == []
+
+
+def test_what_destroys_can_be_told_yes_and_every_change_can_be_tried() -> None:
+    options = {leaf.path: {name for each in leaf.arguments for name in each.names} for leaf in LEAVES}
+
+    for path in (("schedule", "delete"), ("schedule", "backfill"), ("token", "revoke")):
+        assert "--yes" in options[path]
+    changes = [
+        *(("schedule", each) for each in ("add", "edit", "pause", "resume", "delete", "trigger", "backfill")),
+        *(
+            ("run", "cancel"),
+            ("job", "cancel"),
+            ("job", "put"),
+            ("pool", "set"),
+            ("token", "create"),
+            ("db", "migrate"),
+        ),
+    ]
+    assert [path for path in changes if "--dry-run" not in options[path]] == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidInput("field", "reason"), 2),
+        (NotFound("x"), 3),
+        (UnknownPool("x"), 3),
+        (Conflict("x"), 4),
+        (Refused("x"), 5),
+        (Unavailable("x"), 1),
+        (DulyError("x"), 1),
+    ],
+)
+def test_each_family_of_errors_has_its_exit_code(error: DulyError, code: int) -> None:
+    assert exits.exit_code_of(error) == code
+    assert code in exits.MEANINGS
+
+
+def test_a_command_that_is_almost_one_is_named(here: Shell) -> None:
+    said = here("schedul", "list")
+
+    assert said.code == 2
+    assert "did you mean 'schedule'?" in said.err
+
+
+def test_without_a_command_the_usage_is_an_error(here: Shell) -> None:
+    assert here().code == 2
+
+
+@pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(here: Shell, shell_name: str) -> None:
+    script = here("completion", shell_name).out
+
+    assert "backfill" in script
+    assert "dry-run" in script
+
+
+def test_bash_completes(here: Shell, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(here("completion", "bash").out)
+    typing = ("sche", "schedule bac", "schedule add x --overl", "why --j")
+    ask = (
+        'source ./script; complete_for() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _duly; echo "${COMPREPLY[*]}"; };'
+        + "".join(f" complete_for duly {typed};" for typed in typing)
+    )
+
+    said = subprocess.run(["bash", "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert said.stdout.splitlines() == ["schedule", "backfill", "--overlap", "--json"]
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colour_is_for_people_who_want_it(monkeypatch: pytest.MonkeyPatch, no_color: str, coloured: bool) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("NO_COLOR", no_color)
+
+    table(("id", "state"), [("a", "broken")], empty="")
+
+    assert ("\x1b[31m" in screen.getvalue()) is coloured
+
+
+def test_there_is_no_colour_off_a_terminal(here: Shell) -> None:
+    here("db", "migrate")
+
+    assert "\x1b" not in here("pool", "list").out
+
+
+def test_ctrl_c_is_quiet_and_a_list_is_watched_until_then(tmp_path: Path) -> None:
+    environment = os.environ | {"DULY_DATABASE_URL": "watched.db"}
+    command = [sys.executable, "-W", "error", "-m", "duly"]
+    subprocess.run([*command, "db", "migrate"], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    with subprocess.Popen(
+        [*command, "pool", "list", "--watch", "--json"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        first, second = process.stdout.readline(), process.stdout.readline()
+        process.send_signal(2)
+        _, complaint = process.communicate(timeout=60)
+
+    assert first == second
+    assert (process.returncode, complaint) == (130, "")
