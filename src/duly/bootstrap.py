@@ -69,8 +69,11 @@ from duly.worker.worker import Worker as Worker  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from duly.system.telemetry import Telemetry as Meter
+    from duly.worker.graph_runs import GraphRuns as GraphRuns  # noqa: PLC0414
 
 T = TypeVar("T")
+# Whoever hears nothing for so long asks again, under the same key.
+_LONGEST_ANSWER_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,36 @@ class Queue:
 
             providers["http"] = HttpGraphs(self.storage.clock, self.settings.graph_secret.encode())
         return providers
+
+    def graph_runs(self, graphs: Registry, *, pace: AttemptPace | None = None) -> "GraphRuns":
+        """The handler of `graph.run`: asks the execution service that the settings name, or one in this process.
+
+        Either way it is an HTTP call with the same token: one path, one contract.
+        """
+        # What they need takes a tenth of a second to load, and only those who run graphs need it.
+        import httpx2  # noqa: PLC0415
+
+        from duly.http.executions import internal_api  # noqa: PLC0415
+        from duly.http.services import ServiceAccess  # noqa: PLC0415
+        from duly.worker.graph_runs import GraphRuns  # noqa: PLC0415
+
+        secret, url = self.settings.internal_api_token, self.settings.internal_api_url
+        transport: httpx2.AsyncBaseTransport | None = None
+        service: Executions | None = None
+        if url is None:
+            secret = secret or self.dice.secret()
+            service = self.executions(graphs, pace=pace)
+            transport = httpx2.ASGITransport(internal_api(self, service, ServiceAccess(secret=secret)))
+        elif secret is None:
+            raise InvalidInput("DULY_INTERNAL_API_TOKEN", "is not set", fix="set it to what the execution service has")
+        client = httpx2.AsyncClient(
+            base_url=url or "http://127.0.0.1",
+            transport=transport,
+            timeout=httpx2.Timeout(_LONGEST_ANSWER_S, connect=10.0),
+            headers={"Authorization": f"Bearer {secret}", "X-Duly-Service": "duly-worker"},
+        )
+        clock = self.storage.clock
+        return GraphRuns(clock=clock, grants=self.grants, runs=self.runs, client=client, executions=service)
 
     def timekeeper(self) -> Timekeeper:
         """A timekeeper whose heart beats in a thread with a connection of its own; memory has only one."""

@@ -20,6 +20,8 @@ TIMEOUT_MS = 15 * 60_000
 LONGEST_TIMEOUT_MS = 24 * 3_600_000
 LONGEST_ERROR = 2_000
 DEFAULT_MODEL = "default"
+GRAPH_RUN = "graph.run"
+"""The kind of the job that has a graph executed."""
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 _GRAPH = re.compile(
