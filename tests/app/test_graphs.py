@@ -129,7 +129,7 @@ async def test_a_run_that_asks_goes_on_once_somebody_has_decided(app: Duly) -> N
         row = await until(app, run, lambda found: found.run_id is not None)
         assert not row.status.is_terminal
         executions = app.queue.executions(app._register.found_at)
-        await executions.decide(row.run_id or "", {"by": "ann"}, owner="local")
+        await executions.reply(row.run_id or "", {"by": "ann"}, owner="local")
 
         row = await ended(app, run)
 

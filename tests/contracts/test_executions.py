@@ -493,7 +493,7 @@ async def test_a_crash_is_asked_about_if_that_was_wanted(world: World) -> None:
     went_on = await home.executions.resume(lost.run_id, "go on", owner="ann")
     assert (went_on.ok, went_on.attempt) == (True, 2)
     with pytest.raises(NotWaiting):
-        await home.executions.decide(lost.run_id, "again", owner="ann")
+        await home.executions.reply(lost.run_id, "again", owner="ann")
 
 
 @pytest.mark.parametrize(("on_crash", "continues"), [(OnCrash.RERUN, False), (OnCrash.RESUME, True)])
@@ -515,9 +515,9 @@ async def test_a_graph_that_asks_waits_for_a_decision_and_goes_on_with_it(world:
 
     async def graph(call: GraphCall) -> Any:
         calls.append(call)
-        if call.decision is None:
+        if call.reply is None:
             return GraphResult(output={"interrupts": [{"id": "q1", "value": "publish?"}]}, waits=True)
-        return {"decided": call.decision.value}
+        return {"replied": call.reply.value}
 
     home = await house(world.queue, graph)
     request = home.asks(max_cost=UNIT)
@@ -527,14 +527,14 @@ async def test_a_graph_that_asks_waits_for_a_decision_and_goes_on_with_it(world:
     world.clock.advance(86_400)
     assert (await service(await world.another(), graph).execute(request)).status is ExecutionStatus.WAITING
     with pytest.raises(UnknownExecution):
-        await home.executions.decide(waiting.run_id, {"yes": True}, owner="bob")
+        await home.executions.reply(waiting.run_id, {"yes": True}, owner="bob")
 
-    await home.executions.decide(waiting.run_id, {"yes": True}, owner="ann")
-    await home.executions.decide(waiting.run_id, {"yes": False}, owner="ann")
+    await home.executions.reply(waiting.run_id, {"yes": True}, owner="ann")
+    await home.executions.reply(waiting.run_id, {"yes": False}, owner="ann")
     outcome = await home.executions.execute(request)
 
-    assert value_of(outcome.result or "null") == {"decided": {"yes": True}}  # type: ignore[arg-type]
-    assert (outcome.attempt, calls[1].continues, calls[1].decision and calls[1].decision.answers) == (2, True, ("q1",))
+    assert value_of(outcome.result or "null") == {"replied": {"yes": True}}  # type: ignore[arg-type]
+    assert (outcome.attempt, calls[1].continues, calls[1].reply and calls[1].reply.answers) == (2, True, ("q1",))
 
 
 async def test_rejecting_ends_what_waits(world: World) -> None:

@@ -97,9 +97,8 @@ class Attempt:
             token=execution.token,
             deadline=Instant(storage.clock.now() + self._timeout),
             check_lease=self.check_lease,
-            continues=execution.attempt > 1
-            and (execution.decision is not None or request.on_crash is not OnCrash.RERUN),
-            decision=execution.decided,
+            continues=execution.attempt > 1 and (execution.reply is not None or request.on_crash is not OnCrash.RERUN),
+            reply=execution.replied,
         )
 
     def check_lease(self) -> None:

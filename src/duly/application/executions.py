@@ -83,26 +83,26 @@ class Executions:
         caller = GraphCaller(user=grant.user_id, account=grant.account_id, virtual_key_id=key.id)
         return await self._aside(self._run(execution, request, grant, caller, ingress_request_id))
 
-    async def decide(self, run_id: str, decision: Any, *, owner: str | None) -> Execution:
-        """Answers what an execution waits for; whoever calls it next goes on with it. The first decision stands."""
+    async def reply(self, run_id: str, reply: Any, *, owner: str | None) -> Execution:
+        """Answers what an execution waits for; whoever calls it next goes on with it. The first reply stands."""
         found = await self._waiting(run_id, owner)
-        if decision is None:
-            raise InvalidInput("decision", "is nothing", fix="say yes, no, or what was asked for")
-        kept = json_of({"value": decision, "answers": list(found.questions())}, field="decision")
+        if reply is None:
+            raise InvalidInput("reply", "is nothing", fix="say yes, no, or what was asked for")
+        kept = json_of({"value": reply, "answers": list(found.questions())}, field="reply")
 
         async def work(tx: Transaction) -> Execution:
             locked = await tx.executions.lock_run(run_id)
             if locked is None or locked.status is not ExecutionStatus.WAITING:
                 raise NotWaiting(run_id)
-            await tx.executions.decide(run_id, kept)
-            return replace(locked, decision=locked.decision or kept)
+            await tx.executions.reply(run_id, kept)
+            return replace(locked, reply=locked.reply or kept)
 
         return await self.storage.transact(work)
 
-    async def resume(self, run_id: str, decision: Any, *, owner: str | None) -> Execution:
-        """Decides, and goes on at once."""
-        decided = await self.decide(run_id, decision, owner=owner)
-        return await self.execute(request_of(decided.key, decided.request))
+    async def resume(self, run_id: str, reply: Any, *, owner: str | None) -> Execution:
+        """Replies, and goes on at once."""
+        replied = await self.reply(run_id, reply, owner=owner)
+        return await self.execute(request_of(replied.key, replied.request))
 
     async def reject(self, run_id: str, reason: str, *, owner: str | None) -> Execution:
         """Ends an execution that waits."""
@@ -193,7 +193,7 @@ class Executions:
         # The same token is our own: an earlier run of this work committed, and its answer was lost.
         if found.token == drawn.token:
             return found, found.status is ExecutionStatus.RUNNING
-        if found.status is ExecutionStatus.DONE or (found.status is ExecutionStatus.WAITING and not found.is_decided):
+        if found.status is ExecutionStatus.DONE or (found.status is ExecutionStatus.WAITING and not found.is_replied):
             return found, False
         if found.status is ExecutionStatus.RUNNING:
             left = found.frees_in(era=drawn.era, lease_now=lease_now, grace=self.pace.grace)
@@ -294,11 +294,11 @@ class Executions:
 
 async def _taken_over(tx: Transaction, found: Execution, drawn: Execution) -> Execution:
     claim = Claim(found.key, found.run_id, found.attempt + 1, drawn.token)
-    is_decided = found.decision is not None
-    if not is_decided and request_of(found.key, found.request).on_crash is OnCrash.RERUN:
+    is_replied = found.reply is not None
+    if not is_replied and request_of(found.key, found.request).on_crash is OnCrash.RERUN:
         await tx.checkpoints.forget(found.run_id)
     lease = Lease(drawn.era, drawn.expires_at)
-    await tx.executions.begin_attempt(claim, lease, decision=found.decision)
+    await tx.executions.begin_attempt(claim, lease, reply=found.reply)
     return replace(
         found,
         status=ExecutionStatus.RUNNING,
@@ -319,7 +319,7 @@ async def _asked_about(tx: Transaction, found: Execution) -> Execution:
         status=ExecutionStatus.WAITING,
         waits_for=WaitsFor.CRASH,
         result=question.result,
-        decision=None,
+        reply=None,
     )
 
 

@@ -93,7 +93,7 @@ class GraphResult:
     waits: bool = False
 
 
-class Decision(NamedTuple):
+class Reply(NamedTuple):
     """What a person answered, and which of the graph's questions that answers."""
 
     value: Any
@@ -181,7 +181,7 @@ class Execution:
     error_message: str | None = None
     result: Payload | None = None
     waits_for: WaitsFor | None = None
-    decision: Payload | None = None
+    reply: Payload | None = None
     attempt: int = 1
     token: int
     era: str
@@ -194,16 +194,16 @@ class Execution:
         return Claim(self.key, self.run_id, self.attempt, self.token)
 
     @property
-    def is_decided(self) -> bool:
+    def is_replied(self) -> bool:
         """Whether it waits no longer: whoever calls next goes on with it."""
-        return self.status is ExecutionStatus.WAITING and self.decision is not None
+        return self.status is ExecutionStatus.WAITING and self.reply is not None
 
     @property
-    def decided(self) -> Decision | None:
-        if self.decision is None:
+    def replied(self) -> Reply | None:
+        if self.reply is None:
             return None
-        kept = value_of(self.decision)
-        return Decision(kept["value"], tuple(kept["answers"]))
+        kept = value_of(self.reply)
+        return Reply(kept["value"], tuple(kept["answers"]))
 
     def questions(self) -> tuple[str, ...]:
         asked = value_of(self.result) if self.result else {}
@@ -283,12 +283,12 @@ class UnknownExecution(NotFound):
 
 
 class NotWaiting(Conflict):
-    """There is nothing to decide: it runs, or it is over."""
+    """There is nothing to reply: it runs, or it is over."""
 
     code = "execution_not_waiting"
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"execution {run_id} does not wait for a decision")
+        super().__init__(f"execution {run_id} does not wait for a reply")
         self.run_id = run_id
 
 

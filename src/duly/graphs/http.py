@@ -89,7 +89,7 @@ def _body_of(call: GraphCall) -> bytes:
         "caller": {"user": call.caller.user, "account": call.caller.account, "key": call.caller.virtual_key_id},
         "attempt": call.attempt,
         "continues": call.continues,
-        "decision": None if call.decision is None else call.decision.value,
+        "reply": None if call.reply is None else call.reply.value,
     }
     return json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode()
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from duly.application.checkpoints import Checkpoints
-from duly.domain.executions import Decision, EventKind, GraphFailed, GraphResult
+from duly.domain.executions import EventKind, GraphFailed, GraphResult, Reply
 from duly.graphs.plain import plain
 from duly.graphs.registry import Registry
 from duly.graphs.telling import Tell, Told, told_by
@@ -66,7 +66,7 @@ def _compiled(found: Any, saver: Any, graph_id: str) -> Any:
 
 async def _given(graph: Any, call: GraphCall, config: Any) -> Any:
     state = await graph.aget_state(config) if call.continues else None
-    if state is not None and call.decision is not None and (resume := _answers(state, call.decision)):
+    if state is not None and call.reply is not None and (resume := _answers(state, call.reply)):
         from langgraph.types import Command  # noqa: PLC0415
 
         return Command(resume=resume)
@@ -76,9 +76,9 @@ async def _given(graph: Any, call: GraphCall, config: Any) -> Any:
     return {**given, "messages": list(call.messages)} if call.messages else given
 
 
-def _answers(state: Any, decision: Decision) -> dict[str, Any]:
-    """By the questions' ids, so that a decision never answers a later question that nobody has seen."""
-    return {each.id: decision.value for each in state.interrupts if each.id in decision.answers}
+def _answers(state: Any, reply: Reply) -> dict[str, Any]:
+    """By the questions' ids, so that a reply never answers a later question that nobody has seen."""
+    return {each.id: reply.value for each in state.interrupts if each.id in reply.answers}
 
 
 def _events(mode: str, data: Any) -> Iterator[GraphEvent]:

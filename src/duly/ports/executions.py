@@ -29,7 +29,7 @@ class ExecutionStore(Protocol):
     async def lock_run(self, run_id: str) -> Execution | None:
         """Kept from changing until commit."""
 
-    async def begin_attempt(self, claim: Claim, lease: Lease, *, decision: Payload | None) -> None:
+    async def begin_attempt(self, claim: Claim, lease: Lease, *, reply: Payload | None) -> None:
         """Of an execution that the caller has locked."""
 
     async def renew(self, claim: Claim, lease: Lease) -> bool:
@@ -44,8 +44,8 @@ class ExecutionStore(Protocol):
     async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> bool:
         """Whether the claim still stood."""
 
-    async def decide(self, run_id: str, decision: Payload) -> None:
-        """Of an execution that waits; the first decision stands."""
+    async def reply(self, run_id: str, reply: Payload) -> None:
+        """Of an execution that waits; the first reply stands."""
 
     async def add_events(self, events: Sequence[ExecutionEvent]) -> None:
         """An event whose number is taken is the same event, told again."""

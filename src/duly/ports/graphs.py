@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from duly.domain.executions import Decision, EventKind, GraphResult, ModelCall
+from duly.domain.executions import EventKind, GraphResult, ModelCall, Reply
 from duly.domain.instants import Instant
 
 
@@ -19,7 +19,7 @@ class GraphCaller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphCall:
-    """`continues` asks to go on from what an earlier attempt left; `decision` is what its interrupt waited for.
+    """`continues` asks to go on from what an earlier attempt left; `reply` is what its interrupt waited for.
 
     `check_lease` raises LeaseLost when this attempt is no longer sure to be the only one: to be called before money is
     spent. `token` is what the attempt's own writes must show.
@@ -37,7 +37,7 @@ class GraphCall:
     deadline: Instant
     check_lease: Callable[[], None]
     continues: bool = False
-    decision: Decision | None = None
+    reply: Reply | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class NewExecution(Shape):
 
 
 class Outcome(Shape):
-    """`ok` is null while it waits for somebody's decision."""
+    """`ok` is null while it waits for somebody's reply."""
 
     ok: bool | None
     run_id: str

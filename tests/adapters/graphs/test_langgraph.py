@@ -8,7 +8,7 @@ import pytest
 
 from duly.application.checkpoints import Checkpoints
 from duly.bootstrap import Queue
-from duly.domain.executions import Decision, Execution, ExecutionStatus, GraphFailed, GraphResult, LeaseLost
+from duly.domain.executions import Execution, ExecutionStatus, GraphFailed, GraphResult, LeaseLost, Reply
 from duly.domain.instants import Instant, Micros
 from duly.domain.payloads import EMPTY
 from duly.graphs.langgraph import LangGraphs
@@ -114,13 +114,13 @@ def test_a_graph_that_asks_waits_and_goes_on_where_it_asked() -> None:
         assert first.output["interrupts"][0]["value"] == {"publish": "news of ai"}
         assert [event.data["value"] for event in events if event.kind == "interrupt"] == [{"publish": "news of ai"}]
 
-        other = asked(attempt=2, continues=True, decision=Decision({"by": "bob"}, ("another question",)))
+        other = asked(attempt=2, continues=True, reply=Reply({"by": "bob"}, ("another question",)))
         _, unanswered = await run(provider, news.reviewed(), other)
         assert unanswered.waits
 
-        answered = Decision({"by": "ann"}, (first.output["interrupts"][0]["id"],))
-        decided = asked(input={"topic": "ai"}, attempt=3, continues=True, decision=answered)
-        _, second = await run(provider, news.reviewed(), decided)
+        answered = Reply({"by": "ann"}, (first.output["interrupts"][0]["id"],))
+        replied = asked(input={"topic": "ai"}, attempt=3, continues=True, reply=answered)
+        _, second = await run(provider, news.reviewed(), replied)
 
         assert (second.waits, second.output["text"]) == (False, "news of ai (ann)")
         assert news.entered == ["write", "review", "review", "review"]

@@ -54,7 +54,7 @@ class SqlExecutions:
     async def lock_run(self, run_id: str) -> Execution | None:
         return await self._one("execution_by_run_locked", run_id=run_id)
 
-    async def begin_attempt(self, claim: Claim, lease: Lease, *, decision: Payload | None) -> None:
+    async def begin_attempt(self, claim: Claim, lease: Lease, *, reply: Payload | None) -> None:
         await self._x.fetch(
             "begin_attempt",
             key=claim.key,
@@ -62,7 +62,7 @@ class SqlExecutions:
             token=claim.token,
             era=lease.era,
             expires_at=lease.expires_at,
-            decision=decision,
+            reply=reply,
         )
 
     async def renew(self, claim: Claim, lease: Lease) -> bool:
@@ -95,8 +95,8 @@ class SqlExecutions:
         self._x.wake(execution_topic(claim.run_id))
         return bool(rows)
 
-    async def decide(self, run_id: str, decision: Payload) -> None:
-        await self._x.fetch("decide_execution", run_id=run_id, decision=decision)
+    async def reply(self, run_id: str, reply: Payload) -> None:
+        await self._x.fetch("reply_to_execution", run_id=run_id, reply=reply)
 
     async def add_events(self, events: Sequence[ExecutionEvent]) -> None:
         rows = [(each.run_id, each.seq, each.attempt, each.at, each.kind.value, each.data) for each in events]
@@ -136,7 +136,7 @@ def _from_row(row: Row) -> Execution:
         error_message=row[10],
         result=row[11],
         waits_for=None if row[12] is None else WaitsFor(row[12]),
-        decision=row[13],
+        reply=row[13],
         attempt=row[14],
         token=row[15],
         era=row[16],

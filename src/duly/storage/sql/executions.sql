@@ -2,7 +2,7 @@
 
 -- fragment: execution_columns
 idempotency_key, request_hash, request, graph_id, grant_id, run_id, trace_id, status, ok, error_code, error_message, result,
-waits_for, decision, attempt, token, era, expires_at, created_at, completed_at
+waits_for, reply, attempt, token, era, expires_at, created_at, completed_at
 
 -- name: claim_execution
 INSERT INTO execution_requests (idempotency_key, request_hash, request, graph_id, grant_id, run_id, trace_id, status, attempt,
@@ -25,7 +25,7 @@ SELECT {execution_columns} FROM execution_requests WHERE run_id = :run_id {lock}
 
 -- name: begin_attempt
 -- Under the row's lock, so what was read of it still holds.
-UPDATE execution_requests SET status = 'running', waits_for = NULL, result = NULL, decision = :decision, attempt = :attempt,
+UPDATE execution_requests SET status = 'running', waits_for = NULL, result = NULL, reply = :reply, attempt = :attempt,
   token = :token, era = :era, expires_at = :expires_at
 WHERE idempotency_key = :key AND status <> 'done'
 
@@ -45,13 +45,13 @@ WHERE idempotency_key = :key AND token = :token AND status <> 'done'
 RETURNING 1
 
 -- name: suspend_execution
-UPDATE execution_requests SET status = 'waiting', waits_for = :waits_for, result = :result, decision = NULL
+UPDATE execution_requests SET status = 'waiting', waits_for = :waits_for, result = :result, reply = NULL
 WHERE idempotency_key = :key AND token = :token AND status = 'running'
 RETURNING 1
 
--- name: decide_execution
--- The first decision stands.
-UPDATE execution_requests SET decision = COALESCE(decision, :decision) WHERE run_id = :run_id AND status = 'waiting'
+-- name: reply_to_execution
+-- The first reply stands.
+UPDATE execution_requests SET reply = COALESCE(reply, :reply) WHERE run_id = :run_id AND status = 'waiting'
 
 -- name: last_event_of
 SELECT COALESCE(MAX(seq), 0) FROM execution_events WHERE run_id = :run_id

@@ -15,7 +15,7 @@ CREATE TABLE execution_requests (
   error_message   text,
   result          text,
   waits_for       text CHECK (waits_for = 'review' OR waits_for = 'crash'),
-  decision        text,
+  reply           text,
   attempt         bigint NOT NULL CHECK (attempt >= 1),
   token           bigint NOT NULL,
   era             text NOT NULL,

@@ -15,7 +15,7 @@ CREATE TABLE execution_requests (
   error_message   TEXT,
   result          TEXT,
   waits_for       TEXT    CHECK (waits_for = 'review' OR waits_for = 'crash'),
-  decision        TEXT,
+  reply           TEXT,
   attempt         INTEGER NOT NULL CHECK (attempt >= 1),
   token           INTEGER NOT NULL,
   era             TEXT    NOT NULL,
