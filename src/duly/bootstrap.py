@@ -372,7 +372,12 @@ async def serve(
     from duly.http.server import serve as serve_api  # noqa: PLC0415
 
     api = create_api(queue, access=Access.at(host), metrics=metrics or queue.metrics)
-    await serve_api(api, host=host, port=port, stop=stop, on_ready=on_ready)
+    forgetting = asyncio.create_task(queue.requests.keep_forgetting())
+    try:
+        await serve_api(api, host=host, port=port, stop=stop, on_ready=on_ready)
+    finally:
+        forgetting.cancel()
+        await asyncio.gather(forgetting, return_exceptions=True)
 
 
 def _is_postgres(url: str) -> bool:

@@ -134,3 +134,16 @@ async def test_old_requests_are_forgotten_and_their_keys_are_free(world: World) 
     assert await world.queue.requests.claim(fresh) == ANSWER
     assert (await claimed(world, old)).draw != first.draw
     await claimed(world, replace(ASKED, hash="def"))
+
+
+async def test_whoever_serves_requests_forgets_them_after_a_day(world: World) -> None:
+    await world.queue.requests.answer(ASKED, await claimed(world), ANSWER)
+    world.clock.advance(86_401)
+    forgetting = asyncio.create_task(world.queue.requests.keep_forgetting())
+
+    async with asyncio.timeout(30):
+        while await world.queue.requests.claim(ASKED) == ANSWER:
+            await world.clock.sleep(SECOND)
+
+    forgetting.cancel()
+    await asyncio.gather(forgetting, return_exceptions=True)

@@ -16,12 +16,14 @@ from duly.domain.billing import (
     Usage,
 )
 from duly.domain.errors import InvalidInput
-from duly.domain.instants import SECOND
+from duly.domain.instants import SECOND, Instant
+from duly.system.prices import TablePrices
 from tests.contracts.purse import Purse
 from tests.contracts.world import World
 
 CALL = Usage(model="openai:gpt-4o", input_tokens=1_000, output_tokens=100, cache_read_tokens=500)
-CALL_COSTS = 2_875
+# By whatever table is installed; that it is read rightly is shown where it is read.
+CALL_COSTS = TablePrices().price(CALL, currency="USD", at=Instant(1_800_000_000 * SECOND)) or 0
 
 
 async def test_what_was_held_and_not_spent_comes_back(world: World) -> None:

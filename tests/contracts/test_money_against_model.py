@@ -8,13 +8,23 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from duly import every
+from duly.application.money import Money
+from duly.bootstrap import Queue
 from duly.domain.errors import DulyError
 from duly.domain.instants import SECOND, Micros
 from duly.domain.schedules import Target
 from tests.contracts.clocks import MORNING
+from tests.contracts.forgetful import forgetful
 from tests.contracts.laws import broken_laws
 from tests.contracts.money_model import Key, MoneyModel, Refusal
 from tests.contracts.purse import Purse
@@ -24,9 +34,13 @@ from tests.contracts.world import World
 EFFORT = int(os.environ.get("DULY_TEST_EFFORT", "1"))
 LEASE_S = 100
 LIMIT = 25
+FIRST_CREDIT = 20
 LEASE = Micros(LEASE_S * SECOND)
-KEYS = st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(1, 2))
+KEYS: list[Key] = [(run, attempt) for run in "abcd" for attempt in (1, 2)]
+INDEX = st.integers(0, 10_000)
 AMOUNTS = st.integers(0, 12)
+# Of what is picked at random, this many times as much is there as is not.
+FAVOUR = 5
 # The model's first day begins with the second in which the world does.
 SECONDS_INTO_THE_DAY = MORNING // SECOND % 86_400
 
@@ -40,6 +54,7 @@ class MoneyAgainstModel(RuleBasedStateMachine):
         self.world = World(store, place)
         self.model = MoneyModel(lease=LEASE_S, limit=LIMIT, now=SECONDS_INTO_THE_DAY)
         self.purse: Purse | None = None
+        self.loses_answers = False
 
     @initialize()
     def open(self) -> None:
@@ -49,9 +64,12 @@ class MoneyAgainstModel(RuleBasedStateMachine):
                 owner="ann", schedule_id="s", cadence=every("1h"), target=Target(kind="work")
             )
             await self.world.queue.budgets.set("schedule", "s", owner="ann", window="day", limit=LIMIT)
-            return await Purse.with_(self.world)
+            return await Purse.with_(self.world, FIRST_CREDIT)
 
         self.purse = self.runner.run(work())
+        self.model.credit("first", FIRST_CREDIT)
+        for key in (("a", 1), ("b", 1), ("c", 1)):
+            self._same(lambda key=key: self.model.hold(key, 5, "s"), self._hold(key, 5, "s"))  # type: ignore[misc]
 
     def teardown(self) -> None:
         try:
@@ -70,45 +88,45 @@ class MoneyAgainstModel(RuleBasedStateMachine):
     def credit(self, key: str, amount: int) -> None:
         self._same(lambda: self.model.credit(key, amount), self._credit(key, amount))
 
-    @rule(key=KEYS, amount=AMOUNTS, schedule=st.sampled_from([None, "s"]))
+    @rule(key=st.sampled_from(KEYS), amount=AMOUNTS, schedule=st.sampled_from([None, "s"]))
     def hold(self, key: Key, amount: int, schedule: str | None) -> None:
         self._same(lambda: self.model.hold(key, amount, schedule), self._hold(key, amount, schedule))
 
-    @rule(key=KEYS)
-    def hold_again(self, key: Key) -> None:
-        """As whoever was not answered would."""
-        if known := self.model.holds.get(key):
-            self.hold(key=key, amount=known.amount, schedule=known.schedule)
-
-    @rule(key=KEYS)
-    def renew(self, key: Key) -> None:
-        self._same(lambda: self.model.renew(key), self._state(self._money.renew(*key, lease=LEASE)))
-
-    @rule(key=KEYS, unit=st.sampled_from(["u", "v", "w"]), amount=st.none() | AMOUNTS)
-    def receipt(self, key: Key, unit: str, amount: int | None) -> None:
+    @precondition(lambda self: self.model.holds)
+    @rule(one=INDEX, unit=st.sampled_from(["u", "v", "w"]), amount=st.none() | AMOUNTS)
+    def receipt(self, one: int, unit: str, amount: int | None) -> None:
+        key = self._some(one)
         self._same(lambda: self.model.receipt(key, unit, amount), self._receipt(key, unit, amount))
 
-    @rule(key=KEYS)
-    def settle(self, key: Key) -> None:
-        self._same(lambda: self.model.settle(key), self._state(self._money.settle(*key)))
+    @precondition(lambda self: self.model.holds)
+    @rule(one=INDEX, verb=st.sampled_from(["settle", "settle", "release", "renew"]))
+    def end_or_renew(self, one: int, verb: str) -> None:
+        key, more = self._some(one), {"lease": LEASE} if verb == "renew" else {}
+        self._same(lambda: getattr(self.model, verb)(key), self._state(getattr(self._money, verb)(*key, **more)))
 
-    @rule(key=KEYS)
-    def release(self, key: Key) -> None:
-        self._same(lambda: self.model.release(key), self._state(self._money.release(*key)))
+    @precondition(lambda self: self.model.holds)
+    @rule(one=INDEX, two=INDEX)
+    def repeat(self, one: int, two: int) -> None:
+        """As whoever was not answered would."""
+        key, hold = [*self.model.holds.items()][one % len(self.model.holds)]
+        asked = hold.amount, hold.schedule
+        self._same(lambda: self.model.hold(key, *asked), self._hold(key, *asked))
+        if self.model.receipts:
+            (run, attempt, unit), amount = [*self.model.receipts.items()][two % len(self.model.receipts)]
+            known = run, attempt
+            self._same(lambda: self.model.receipt(known, unit, amount), self._receipt(known, unit, amount))
 
-    @rule()
-    def lapse(self) -> None:
-        lapsed = self.runner.run(self._money.lapse_due())
-        assert sorted((hold.run_id, hold.attempt) for hold in lapsed) == sorted(self.model.lapse())
-
-    @rule(seconds=st.sampled_from([1, 50, 100, 30_000]))
+    @rule(seconds=st.sampled_from([1, 1, 50, 100, 30_000]))
     def let_time_pass(self, seconds: int) -> None:
         self.world.clock.advance(seconds)
         self.model.now += seconds
+        lapsed = self.runner.run(self.world.queue.money.lapse_due())
+        assert sorted((hold.run_id, hold.attempt) for hold in lapsed) == sorted(self.model.lapse())
 
-    @rule()
-    def crash(self) -> None:
-        """Whatever was not committed is gone, and there is nothing else to lose; memory would be."""
+    @rule(loses_answers=st.booleans())
+    def crash(self, loses_answers: bool) -> None:
+        """The process is gone, and memory with it; from now on works run again after their commit, or no longer."""
+        self.loses_answers = loses_answers
         if self.world.place != ":memory:":
             self.runner.run(self.world.reopen())
 
@@ -129,8 +147,12 @@ class MoneyAgainstModel(RuleBasedStateMachine):
         assert await broken_laws(self.world.rows) == []
 
     @property
-    def _money(self) -> Any:
-        return self.world.queue.money
+    def _queue(self) -> Queue:
+        return forgetful(self.world) if self.loses_answers else self.world.queue
+
+    @property
+    def _money(self) -> Money:
+        return self._queue.money
 
     @property
     def _account(self) -> str:
@@ -138,7 +160,7 @@ class MoneyAgainstModel(RuleBasedStateMachine):
         return self.purse.account.id
 
     async def _credit(self, key: str, amount: int) -> None:
-        await self.world.queue.accounts.credit(self._account, amount=amount, key=key)
+        await self._queue.accounts.credit(self._account, amount=amount, key=key)
 
     async def _hold(self, key: Key, amount: int, schedule: str | None) -> str:
         hold = await self._money.hold(*key, account_id=self._account, amount=amount, schedule_id=schedule, lease=LEASE)
@@ -149,6 +171,10 @@ class MoneyAgainstModel(RuleBasedStateMachine):
 
     async def _state(self, asked: Coroutine[Any, Any, Any]) -> str:
         return str((await asked).state)
+
+    def _some(self, index: int) -> Key:
+        keys = [*self.model.holds] * FAVOUR + KEYS
+        return keys[index % len(keys)]
 
     def _same(self, expected: Callable[[], Any], real: Coroutine[Any, Any, Any]) -> None:
         try:
@@ -177,7 +203,7 @@ def test_money_does_what_its_model_does(store: str, request: pytest.FixtureReque
         machine,  # type: ignore[arg-type]  # any factory will do
         settings=settings(
             max_examples=(100 if store == "sqlite" else 12) * EFFORT,
-            stateful_step_count=40,
+            stateful_step_count=50,
             deadline=None,
             database=None,
             derandomize=EFFORT == 1,

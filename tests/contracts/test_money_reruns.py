@@ -2,32 +2,17 @@
 
 import pytest
 
-from duly.bootstrap import Queue
 from duly.domain.billing import HoldState
 from duly.domain.grants import EVERY_GRAPH
 from duly.domain.instants import SECOND
-from duly.ports.storage import Work
-from duly.settings import Settings
+from tests.contracts.forgetful import forgetful
 from tests.contracts.purse import Purse
-from tests.contracts.world import FREE, ClockedStorage, T, World
-
-
-class Twice(ClockedStorage):
-    """Commits, loses the answer, and runs the same work again."""
-
-    async def transact(self, work: Work[T], *, single: bool = False) -> T:
-        await self.inner.transact(work, single=single)
-        return await self.inner.transact(work, single=single)
-
-
-def _forgetful(world: World) -> Queue:
-    storage = Twice(world.queue.storage, world.clock)
-    return Queue.on(storage, world.dice, Settings(database_url=world.place, free_models=FREE))
+from tests.contracts.world import World
 
 
 @pytest.mark.req("GRAPH-05")
 async def test_every_step_of_money_may_be_run_again_after_it_was_committed(world: World) -> None:
-    queue = _forgetful(world)
+    queue = forgetful(world)
     purse = Purse(queue, await queue.accounts.create(owner="ann", name="main"))
 
     await purse.credit(100, key="k")

@@ -151,6 +151,8 @@ class World:
             return [tuple(row) for row in await self._witness.fetch(sql)]
         storage: Any = self._queues[0].storage
         with storage._writer.mutex:
+            if "jobs" in sql:
+                storage._writer._committer.absorb()
             return list(storage._connection.execute(sql).fetchall())
 
     async def transact(self, work: Work[T]) -> T:

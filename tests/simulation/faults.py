@@ -107,8 +107,24 @@ class FaultyStorage:
             raise Unavailable("the answer was lost")
         return answer
 
-    def put_at_once(self, entry: Entry) -> None:
-        """Everything is a transaction here."""
+    def put_at_once(self, entry: Entry) -> bool | None:
+        """Nothing is awaited here: what has to wait, or cannot be reached, goes the way of a transaction."""
+        if self._process.is_suspended or not self._process.alive or self._weather.down:
+            return None
+        if self._chance(self._weather.unavailable):
+            raise Unavailable("the store cannot be reached")
+        is_added = self._storage.put_at_once(entry)
+        if is_added is None:
+            return None
+        self._trace(f"{self._process.name} put {entry.id} at once: {is_added}")
+        self._after_commit()
+        if self._chance(self._weather.crash):
+            self._trace(f"{self._process.name} dies after its put")
+            self._process.kill()
+            raise asyncio.CancelledError
+        if self._chance(self._weather.answer_lost):
+            raise Unavailable("the answer was lost")
+        return is_added
 
     async def read(self, work: Work[T]) -> T:
         await self._step("before read")

@@ -57,6 +57,11 @@ def check_every_commit(database: apsw.Connection, *, limits: dict[str, int]) -> 
     _check_pools(database, limits)
     for (job,) in _rows(database, "SELECT id FROM jobs WHERE id IN (SELECT id FROM finished_jobs)"):
         raise LawBroken(f"job {job} is live and ended")
+    for (job,) in _rows(
+        database,
+        "SELECT id FROM arrivals WHERE id IN (SELECT id FROM jobs UNION ALL SELECT id FROM finished_jobs)",
+    ):
+        raise LawBroken(f"job {job} has arrived twice")
     for (session,) in _rows(
         database,
         "SELECT id FROM sessions s"
@@ -82,7 +87,7 @@ def _check_pools(database: apsw.Connection, limits: dict[str, int]) -> None:
 def check_in_the_end(database: apsw.Connection, journal: Journal) -> None:
     """Nothing lost, nothing doubled, everything back where it belongs."""
     require(
-        not _rows(database, "SELECT id FROM jobs"),
+        not _rows(database, "SELECT id FROM jobs UNION ALL SELECT id FROM arrivals"),
         f"still live: {_rows(database, 'SELECT id, state, lane, pool FROM jobs')}",
     )
     require(not _rows(database, "SELECT 1 FROM pools WHERE used <> 0 OR tickets <> 0"), "a pool kept a place")

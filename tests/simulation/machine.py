@@ -11,6 +11,7 @@ import apsw
 
 from duly.ports.storage import Storage
 from duly.storage.migrations import load_migrations
+from duly.storage.sqlite.arrivals import Arrivals
 from duly.storage.sqlite.hot_path import SqliteHotPath
 from duly.storage.sqlite.storage import SqliteStorage
 from duly.storage.statements import Statement, load_statements
@@ -89,6 +90,7 @@ class Machine(ABC):
             migrations=load_migrations(files("duly.storage.sqlite").joinpath("migrations")),
             begin=lambda executor: SqlTransaction(executor, SqliteHotPath()),
             inline=True,
+            arrivals=Arrivals(statements),
         )
         self.storage: Storage = storage
         self.database = storage._connection

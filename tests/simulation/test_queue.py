@@ -68,6 +68,14 @@ def _without_rescue(statements: dict[str, Statement], database: apsw.Connection)
     _rewrite(statements, "expired_sessions", r"LIMIT (\?\d+)", r"LIMIT 0 * \1")
 
 
+def _without_absorbing(statements: dict[str, Statement], database: apsw.Connection) -> None:
+    _rewrite(statements, "has_arrivals", r"EXISTS \(.*\)", "0")
+
+
+def _without_forgetting_arrivals(statements: dict[str, Statement], database: apsw.Connection) -> None:
+    _rewrite(statements, "forget_arrivals", "$", " WHERE false")
+
+
 def _rewrite(statements: dict[str, Statement], name: str, pattern: str, text: str) -> None:
     sql, count = re.subn(pattern, text, statements[name].sql)
     assert count, f"{name} has no {pattern}"
@@ -76,7 +84,15 @@ def _rewrite(statements: dict[str, Statement], name: str, pattern: str, text: st
 
 @pytest.mark.parametrize(
     "mutate",
-    [_without_fencing, _without_pool_limits, _without_the_lane_index, _without_promotion, _without_rescue],
+    [
+        _without_fencing,
+        _without_pool_limits,
+        _without_the_lane_index,
+        _without_promotion,
+        _without_rescue,
+        _without_absorbing,
+        _without_forgetting_arrivals,
+    ],
     ids=lambda mutate: mutate.__name__.strip("_"),
 )
 def test_a_missing_guard_is_noticed(mutate: Mutate) -> None:

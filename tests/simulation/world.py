@@ -33,6 +33,8 @@ WORKERS = 3
 
 _HELD_CLAIMS = f"SELECT {', '.join(ClaimedJob._fields)}, session FROM jobs WHERE state = 'claimed'"
 
+_UNDONE = "SELECT 1 FROM jobs UNION ALL SELECT 1 FROM arrivals UNION ALL SELECT 1 FROM tickets"
+
 
 class World(Machine):
     def __init__(self, seed: int, *, mutate: Mutate | None = None) -> None:
@@ -287,7 +289,7 @@ class World(Machine):
             await queue.pools.open(PoolName(pool))
         for _ in range(600):
             self._restart_the_dead()
-            if self.broken or not list(self.database.execute("SELECT 1 FROM jobs UNION ALL SELECT 1 FROM tickets")):
+            if self.broken or not list(self.database.execute(_UNDONE)):
                 break
             await self.clock.sleep(Micros(SECOND))
         for _, worker in self.workers.values():

@@ -1,13 +1,17 @@
 """Executes a request that carries an idempotency key once, and answers its repetitions alike."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
-from duly.domain.instants import Instant
+from duly.domain.errors import Unavailable
+from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.requests import CLAIM_LEASE, Answer, Claimed, Request
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage, Transaction
 
 PRUNE_BATCH = 1_000
+KEPT_FOR = Micros(86_400 * SECOND)
+_FORGET_EVERY = Micros(3_600 * SECOND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +61,11 @@ class Requests:
         while forgotten := await self.storage.transact(work):
             pruned += forgotten
         return pruned
+
+    async def keep_forgetting(self) -> None:
+        """Forgets what is older than a day, now and then, until cancelled: for whoever serves requests."""
+        clock = self.storage.clock
+        while True:
+            with suppress(Unavailable):
+                await self.prune(before=Instant(clock.now() - KEPT_FOR))
+            await clock.sleep(_FORGET_EVERY)

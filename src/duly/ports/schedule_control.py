@@ -34,7 +34,6 @@ class ScheduleControl(Protocol):
         policies: Policies | None = None,
         expected_revision: int | None = None,
         withdraw: bool = False,
-        enabled: bool | None = None,
     ) -> Schedule: ...
 
     async def pause(

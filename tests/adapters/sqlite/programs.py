@@ -5,8 +5,11 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 
+from duly.bootstrap import Queue
 from duly.domain.errors import Unavailable
 from duly.domain.instants import SECOND, Micros
+from duly.domain.jobs import NewJob
+from duly.settings import Settings
 from duly.storage.executor import Executor
 from tests.adapters.sqlite.tally import adding, bumping, counter, entries, open_tally, tally_at
 
@@ -33,6 +36,13 @@ async def acknowledge(path: str, name: str) -> None:
 
     async with tally_at(path) as tally:
         await asyncio.gather(*(caller(number) for number in range(4)))
+
+
+async def put_alone(path: str) -> None:
+    """Puts one job after another until killed, and says each once it is acknowledged."""
+    queue = await Queue.open(Settings(database_url=path))
+    while True:
+        say((await queue.jobs.put(NewJob(kind="work"))).job_id)
 
 
 async def migrate(path: str) -> None:

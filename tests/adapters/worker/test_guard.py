@@ -54,10 +54,11 @@ def test_a_guard_heeds_no_signal_but_the_end_of_its_worker(guard: Guard) -> None
     guard.watch(group.pid)
     process = guard._process
     assert process is not None
-    while not _ignores(process.pid, signal.SIGHUP):
+    unheeded = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    while not all(_ignores(process.pid, number) for number in unheeded):
         time.sleep(0.01)
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in unheeded:
         process.send_signal(number)
     guard.close()
 

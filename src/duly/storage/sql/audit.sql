@@ -12,6 +12,9 @@ SELECT {revision_columns}, {plan_columns} FROM schedule_revisions
 WHERE (schedule_id, number) > (:schedule_id, :number) AND schedule_id <= :last
 ORDER BY schedule_id, number LIMIT :most
 
+-- fragment: jobs_of_runs
+jobs
+
 -- name: audited_runs
 -- With the live end of each run's chain of jobs, and how many of the chain completed. A run names its chain's first job.
 WITH shown AS (
@@ -25,10 +28,10 @@ SELECT shown.*, live.id, live.session, sessions.seen_at, sessions.lease,
        + (SELECT count(*) FROM finished_jobs f
           WHERE f.chain = shown.job_id AND f.retry_of IS NOT NULL AND f.status = 'COMPLETED')
 FROM shown
-LEFT JOIN jobs live ON live.id = (
-  SELECT id FROM jobs WHERE id = shown.job_id
+LEFT JOIN {jobs_of_runs} live ON live.id = (
+  SELECT id FROM {jobs_of_runs} WHERE id = shown.job_id
   UNION ALL
-  SELECT id FROM jobs WHERE chain = shown.job_id AND retry_of IS NOT NULL
+  SELECT id FROM {jobs_of_runs} WHERE chain = shown.job_id AND retry_of IS NOT NULL
   LIMIT 1)
 LEFT JOIN sessions ON sessions.id = live.session
 ORDER BY shown.schedule_id, shown.scheduled_for, shown.own_key, shown.id

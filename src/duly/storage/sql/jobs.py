@@ -25,6 +25,7 @@ from duly.storage.executor import Executor, Row
 from duly.storage.sql.lanes import Lanes
 from duly.storage.sql.rows import (
     PAST_EVERY_ID,
+    arrival_row,
     entry_row,
     finished_from_row,
     job_from_row,
@@ -272,6 +273,13 @@ def _first_of_each_key(entries: Sequence[Entry]) -> Sequence[Entry]:
 
 
 def arrival(entry: Entry) -> tuple[Row, str]:
+    """A job that nothing but its pool can be in the way of: its row of `insert_arrival`, and whom to wake."""
+    if entry.is_due:
+        return arrival_row(entry, _READY), pool_topic(entry.new.pool)
+    return arrival_row(entry, _SCHEDULED), DUE
+
+
+def newcomer(entry: Entry) -> tuple[Row, str]:
     """A job that finds its lane free: its row of `insert_jobs`, and whom to wake."""
     if entry.is_due:
         return entry_row(entry, _READY), pool_topic(entry.new.pool)

@@ -72,6 +72,26 @@ def entry_row(entry: Entry, state: str) -> Row:
     )
 
 
+def arrival_row(entry: Entry, state: str) -> Row:
+    """In the order of `insert_arrival`."""
+    new, retry = entry.new, entry.new.retry
+    return (
+        entry.id,
+        new.kind,
+        entry.payload,
+        new.pool,
+        new.priority,
+        entry.position,
+        entry.created_at if new.run_at is None else new.run_at,
+        entry.created_at,
+        state,
+        retry.max_attempts,
+        retry.backoff_ms,
+        retry.backoff_cap_ms,
+        new.timeout_ms,
+    )
+
+
 def job_from_row(row: Row) -> Job:
     return Job(
         id=row[0],

@@ -10,6 +10,7 @@ from duly.domain.instants import Micros
 from duly.ports.clock import Clock
 from duly.storage.errors import ConstraintViolated
 from duly.storage.executor import Executor, Row
+from duly.storage.sqlite.arrivals import Arrivals
 from duly.storage.sqlite.connection import MEMORY, file_at
 from duly.storage.sqlite.executor import SqliteExecutor
 from duly.storage.sqlite.faults import StillBusy, again, translated
@@ -44,10 +45,12 @@ class Committer(Generic[Tx]):
         statements: Mapping[str, Statement],
         begin: Callable[[Executor], Tx],
         clock: Clock,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self.connection = connection
         self.path = path
         self.log = Log(connection, path)
+        self._arrivals = arrivals
         self._statements = statements
         self._begin = begin
         self._clock = clock
@@ -77,11 +80,34 @@ class Committer(Generic[Tx]):
     def change(self, sql: str, row: Row, now: Micros) -> bool:
         """One statement, which commits by itself; whether it changed a row."""
         self._require_same_file(now)
+        if self._arrivals is None:
+            self._execute(sql, row)
+            return self.connection.changes() > 0
+        if self._arrivals.are_many:
+            return self._change_after_absorbing(sql, row)
+        self._execute(sql, row)
+        if not self.connection.changes():
+            return False
+        self._arrivals.note()
+        return True
+
+    def _change_after_absorbing(self, sql: str, row: Row) -> bool:
         try:
-            self.connection.execute(sql, row)
-        except apsw.Error as error:
-            raise translated(error, self.path) from error
-        return self.connection.changes() > 0
+            self._begin_to_write()
+            self._execute(sql, row)
+            is_changed = self.connection.changes() > 0
+            self._execute("COMMIT")
+        finally:
+            self._roll_back()
+        return is_changed
+
+    def absorb(self) -> None:
+        """Makes jobs of what has arrived, in a transaction of its own."""
+        try:
+            self._begin_to_write()
+            self._execute("COMMIT")
+        finally:
+            self._roll_back()
 
     def data_version(self) -> int:
         """Changes when another connection commits, never by commits of this one."""
@@ -98,7 +124,7 @@ class Committer(Generic[Tx]):
         self._look_at = now + FILE_LOOK_MICROS
 
     def _commit_alone(self, pending: Pending[Tx], topics: set[str]) -> int:
-        self._execute("BEGIN IMMEDIATE")
+        self._begin_to_write()
         heard = self._run(pending)
         if pending.error is None:
             try:
@@ -110,7 +136,7 @@ class Committer(Generic[Tx]):
         return 1
 
     def _commit_together(self, batch: list[Pending[Tx]], topics: set[str]) -> int:
-        self._execute("BEGIN IMMEDIATE")
+        self._begin_to_write()
         stop_at = self._clock.lease_now() + BATCH_MICROS
         heard: set[str] = set()
         for ran, pending in enumerate(batch):
@@ -160,9 +186,17 @@ class Committer(Generic[Tx]):
             raise executor.failure
         return executor.topics
 
-    def _execute(self, sql: str) -> None:
+    def _begin_to_write(self) -> None:
+        self._execute("BEGIN IMMEDIATE")
+        if self._arrivals is not None:
+            try:
+                self._arrivals.absorb(self.connection)
+            except apsw.Error as error:
+                raise translated(error, self.path) from error
+
+    def _execute(self, sql: str, row: Row | None = None) -> None:
         try:
-            self.connection.execute(sql)
+            self.connection.execute(sql, row)
         except apsw.Error as error:
             raise translated(error, self.path) from error
 

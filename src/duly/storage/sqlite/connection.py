@@ -94,12 +94,17 @@ def open_writer(path: str, *, busy_ms: int = WRITER_BUSY_MS) -> apsw.Connection:
     return connection
 
 
-def open_reader(path: str) -> apsw.Connection:
-    """A connection that cannot write; sees each commit once it is acknowledged, and never blocks one."""
+def open_reader(path: str, *, view: str | None = None) -> apsw.Connection:
+    """A connection that cannot write; sees each commit once it is acknowledged, and never blocks one.
+
+    `view` is made for this connection alone, and stands before a table of the same name.
+    """
     connection = _opened(path, apsw.SQLITE_OPEN_READONLY)
     try:
         connection.set_busy_timeout(READER_BUSY_MS)
         connection.execute(_SETTINGS)
+        if view is not None:
+            connection.execute(view)
     except apsw.Error as error:
         connection.close()
         raise translated(error, path) from error

@@ -12,6 +12,7 @@ from duly.domain.errors import Unavailable
 from duly.ports.clock import Clock
 from duly.storage.executor import Executor, Row
 from duly.storage.migrations import Migration
+from duly.storage.sqlite.arrivals import Arrivals
 from duly.storage.sqlite.backup import OnProgress, back_up
 from duly.storage.sqlite.batch import Committer
 from duly.storage.sqlite.connection import (
@@ -24,7 +25,7 @@ from duly.storage.sqlite.connection import (
     real_path,
 )
 from duly.storage.sqlite.filelock import FileLock, NoLock
-from duly.storage.sqlite.readers import ReaderPool, Reading, SharedReader
+from duly.storage.sqlite.readers import ReaderPool, Readers, Reading, SharedReader
 from duly.storage.sqlite.schema import migrate
 from duly.storage.sqlite.steps import Work
 from duly.storage.sqlite.wakeups import SqliteWakeups
@@ -51,6 +52,7 @@ class SqliteDatabase(Generic[Tx]):
         migrations: Sequence[Migration],
         begin: Callable[[Executor], Tx],
         inline: bool = False,
+        arrivals: Arrivals | None = None,
     ) -> None:
         """May wait while another process migrates."""
         self.path = real_path(path)
@@ -61,14 +63,20 @@ class SqliteDatabase(Generic[Tx]):
         self._closed = False
         lock = self._lock()
         self._connection = self._migrated(lock, migrations)
-        committer = Committer(self._connection, path=self.path, statements=statements, begin=begin, clock=clock)
+        committer = Committer(
+            self._connection, path=self.path, statements=statements, begin=begin, clock=clock, arrivals=arrivals
+        )
         self._writer = Writer(committer, lock=lock, clock=clock, announce=self._announce, inline=self._inline)
         self.wakeups = SqliteWakeups(
             clock=clock,
             data_version=self._writer.data_version,
             peers_of=None if self._inline else self.path,
         )
-        readers = SharedReader(self._connection, self._writer.mutex) if self.path == MEMORY else ReaderPool(self.path)
+        readers: Readers
+        if self.path == MEMORY:
+            readers = SharedReader(self._connection, self._writer.mutex, absorb=committer.absorb)
+        else:
+            readers = ReaderPool(self.path, view=arrivals.view if arrivals else None)
         self._reading = Reading(readers, path=self.path, statements=statements, begin=begin)
 
     async def transact(self, work: Work[Tx, T], *, single: bool = False) -> T:  # noqa: ARG002  # BEGIN is no round trip here

@@ -7,6 +7,7 @@ from typing import Self, TypeVar
 from duly.ports.clock import Clock
 from duly.ports.storage import Work
 from duly.storage.migrations import load_migrations
+from duly.storage.sqlite.arrivals import Arrivals
 from duly.storage.sqlite.connection import open_reader, real_path
 from duly.storage.sqlite.readers import ReaderPool, Reading
 from duly.storage.sqlite.schema import refuse_other_schema
@@ -23,9 +24,9 @@ class SqliteReader:
 
     def __init__(self, path: str, clock: Clock) -> None:
         self.clock = clock
-        self._reading: Reading[SqlTransaction] = Reading(
-            ReaderPool(path), path=path, statements=load_statements("sqlite"), begin=begin
-        )
+        statements = load_statements("sqlite")
+        readers = ReaderPool(path, view=Arrivals(statements).view)
+        self._reading: Reading[SqlTransaction] = Reading(readers, path=path, statements=statements, begin=begin)
 
     @classmethod
     async def open(cls, path: str | Path, *, clock: Clock | None = None) -> Self:

@@ -31,8 +31,9 @@ class Readers(Protocol):
 class ReaderPool:
     """As many connections as are reading at once; a few stay open for the next."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, view: str | None = None) -> None:
         self._path = path
+        self._view = view
         self._idle: deque[apsw.Connection] = deque()
         self._closed = False
 
@@ -42,7 +43,7 @@ class ReaderPool:
         try:
             return self._idle.pop()
         except IndexError:
-            return open_reader(self._path)
+            return open_reader(self._path, view=self._view)
 
     def give_back(self, connection: apsw.Connection) -> None:
         if self._closed or len(self._idle) >= _IDLE_CONNECTIONS:
@@ -57,11 +58,12 @@ class ReaderPool:
 
 
 class SharedReader:
-    """A database in memory has one connection: a reader borrows it, made unable to write."""
+    """A database in memory has one connection: a reader borrows it, made unable to write once it has absorbed."""
 
-    def __init__(self, connection: apsw.Connection, mutex: threading.Lock) -> None:
+    def __init__(self, connection: apsw.Connection, mutex: threading.Lock, *, absorb: Callable[[], None]) -> None:
         self._connection = connection
         self._mutex = mutex
+        self._absorb = absorb
         self._closed = False
 
     def borrow(self) -> apsw.Connection:
@@ -69,7 +71,12 @@ class SharedReader:
         if self._closed:
             self._mutex.release()
             raise Unavailable(":memory:: the storage is closed; open it again")
-        self._connection.execute("PRAGMA query_only = 1")
+        try:
+            self._absorb()
+            self._connection.execute("PRAGMA query_only = 1")
+        except BaseException:
+            self._mutex.release()
+            raise
         return self._connection
 
     def give_back(self, connection: apsw.Connection) -> None:

@@ -9,7 +9,8 @@ from duly.domain.jobs import Entry
 from duly.ports.clock import Clock
 from duly.storage.executor import Executor
 from duly.storage.migrations import load_migrations
-from duly.storage.sql.jobs import arrival
+from duly.storage.sql.jobs import arrival, newcomer
+from duly.storage.sqlite.arrivals import Arrivals
 from duly.storage.sqlite.connection import MEMORY
 from duly.storage.sqlite.database import SqliteDatabase
 from duly.storage.sqlite.hot_path import SqliteHotPath
@@ -36,15 +37,20 @@ class SqliteStorage(SqliteDatabase[SqlTransaction]):
         return await asyncio.to_thread(cls._opened, path, clock, inline)
 
     def put_at_once(self, entry: Entry) -> bool | None:
-        return self.change_at_once("insert_jobs", *arrival(entry))
+        new = entry.new
+        if new.key is None and not (new.lane or new.resources or entry.ledger_run):
+            return self.change_at_once("insert_arrival", *arrival(entry))
+        return self.change_at_once("insert_jobs", *newcomer(entry))
 
     @classmethod
     def _opened(cls, path: str | Path, clock: Clock | None, inline: bool) -> Self:
+        statements = load_statements("sqlite")
         return cls(
             path,
             clock=clock or SystemClock(),
-            statements=load_statements("sqlite"),
+            statements=statements,
             migrations=load_migrations(files("duly.storage.sqlite").joinpath("migrations")),
             begin=begin,
             inline=inline,
+            arrivals=Arrivals(statements),
         )

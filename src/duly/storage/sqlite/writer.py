@@ -84,7 +84,7 @@ class Writer(Generic[Tx]):
 
     def change_at_once(self, statement: Statement, row: Row, topic: str) -> bool | None:
         """Commits one row past the queue of works if it is empty; None if that would hold anybody up."""
-        if self._inline or self._poison is not None or self._typical_micros > INLINE_MICROS or not is_alone():
+        if self._poison is not None or self._typical_micros > INLINE_MICROS or not is_alone():
             return None
         if not self.mutex.acquire(blocking=False):
             return None
@@ -202,6 +202,9 @@ class Writer(Generic[Tx]):
             await future
 
     def _ring(self) -> None:
+        if self._inline:
+            self._serve_until_empty()
+            return
         with self._starting:
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(target=self._run, name="duly-writer", daemon=True)
