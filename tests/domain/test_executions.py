@@ -118,3 +118,9 @@ def test_an_error_is_bounded_and_storable() -> None:
     assert len(message) == 2_000
     assert "\0" not in message
     message.encode()
+
+
+@pytest.mark.parametrize("code", ["", "No Code", "x" * 65, "a\0b"])
+def test_a_code_that_is_none_is_the_graphs_error(code: str) -> None:
+    assert failed(code, "why").error_code == ErrorCode.GRAPH
+    assert failed("model_gone", "why").error_code == "model_gone"

@@ -252,7 +252,14 @@ class Duly:
     async def _client_aside(self) -> tuple[Client, Reconciled]:
         if self.settings.database_url == ":memory:":
             raise InvalidInput("database", "memory belongs to one event loop alone", fix="name a file")
-        return await self._client()
+        before = self._graph_runs
+        try:
+            return await self._client()
+        finally:
+            # It works for nobody: whoever runs jobs has one on a queue of its own.
+            aside, self._graph_runs = self._graph_runs, before
+            if aside is not None and aside is not before:
+                await aside.close()
 
     @property
     def _open_client(self) -> Client:

@@ -48,6 +48,11 @@ class AttemptPace:
         return Micros(self.lease // 3)
 
     @property
+    def hold_lease(self) -> Micros:
+        """Longer than the attempt's: money is not freed before somebody may have taken over."""
+        return Micros(self.lease * 4)
+
+    @property
     def margin(self) -> Micros:
         """So long before its lease runs out an attempt stops of its own accord."""
         return Micros(self.lease // 6)
@@ -178,13 +183,10 @@ class Attempt:
                 await self._renewed()
 
     async def _renewed(self) -> None:
+        """A store that hangs does not keep it from seeing that its time is up."""
         clock = self._storage.clock
         lease = Lease(clock.era, Micros(clock.lease_now() + self._pace.lease))
-
-        async def work(tx: Transaction) -> bool:
-            return await tx.executions.renew(self._claim, lease)
-
-        renewing = asyncio.create_task(self._storage.transact(work, single=True))
+        renewing = asyncio.create_task(self._stands_until(lease))
         in_time = asyncio.create_task(clock.sleep(Micros(max(self._safe_until - clock.lease_now(), 0))))
         await asyncio.wait({renewing, in_time}, return_when=asyncio.FIRST_COMPLETED)
         in_time.cancel()
@@ -194,10 +196,16 @@ class Attempt:
         if not renewing.result():
             raise LeaseLost(self._claim.run_id, self._claim.attempt)
         self._safe_until = Micros(lease.expires_at - self._pace.margin)
+
+    async def _stands_until(self, lease: Lease) -> bool:
+        async def work(tx: Transaction) -> bool:
+            return await tx.executions.renew(self._claim, lease)
+
         try:
-            await self._money.renew(self._claim.run_id, self._claim.attempt, lease=Micros(self._pace.lease * 4))
+            await self._money.renew(self._claim.run_id, self._claim.attempt, lease=self._pace.hold_lease)
         except HoldEnded:
-            raise LeaseLost(self._claim.run_id, self._claim.attempt) from None
+            return False
+        return await self._storage.transact(work, single=True)
 
 
 def _said(error: BaseException) -> str:

@@ -46,8 +46,6 @@ DEFAULT_HOLD = Amount(UNIT)
 """What is held for a run that names a paid model, and not what it may cost."""
 
 MOST_EVENTS_READ = 1_000
-# A hold outlives the lease of its attempt, so that money is not freed before somebody may take over.
-_HOLD_LEASES = 4
 _SOON_S = 1
 
 
@@ -213,8 +211,14 @@ class Executions:
     async def _aside(self, run: Coroutine[Any, Any, Execution]) -> Execution:
         task = asyncio.create_task(run)
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._ended)
         return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Execution]) -> None:
+        """Whoever waited for it may be gone; asked for its error, so that asyncio does not complain."""
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     async def _run(
         self,
@@ -254,7 +258,7 @@ class Executions:
                 execution.attempt,
                 account_id=grant.account_id,
                 amount=amount,
-                lease=Micros(self.pace.lease * _HOLD_LEASES),
+                lease=self.pace.hold_lease,
             )
         except Refused as refusal:
             return failed(refusal.code, str(refusal))

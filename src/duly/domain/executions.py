@@ -27,6 +27,7 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 _GRAPH = re.compile(
     r"[a-z][a-z0-9_-]{0,31}:[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(@[A-Za-z0-9][A-Za-z0-9_.-]{0,26})?", re.ASCII
 )
+_CODE = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 _MOST_AMOUNT = 10**15
 
 
@@ -236,7 +237,8 @@ class ExecutionEvent(NamedTuple):
 
 
 def failed(code: str, message: str) -> Ended:
-    """Bounded, and only characters that both databases keep."""
+    """Bounded, and only characters that both databases keep; a code that is none is the graph's own fault."""
+    code = code if _CODE.fullmatch(code) else ErrorCode.GRAPH
     text = message.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
     return Ended(ok=False, error_code=code, error_message=text[:LONGEST_ERROR])
 

@@ -9,6 +9,7 @@ from duly.domain.errors import InvalidInput
 from duly.domain.executions import GraphFailed, UnknownGraph, graph_id_of
 from duly.graphs.threads import in_own_thread
 
+_ADDRESS = re.compile(r"https?://[!-~]{1,2000}", re.ASCII)
 _PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
@@ -24,6 +25,8 @@ class Registry:
         if graph_id in self._found_at:
             raise InvalidInput("graph_id", f"{graph_id!r} is registered already", fix="give one of them another name")
         is_text = isinstance(found_at, str)
+        if provider == "http" and not (is_text and _ADDRESS.fullmatch(found_at)):
+            raise InvalidInput("graph", f"{str(found_at)[:80]!r} is no address", fix="write it as https://…")
         if is_text and provider != "http" and _PLACE.fullmatch(found_at) is None:
             raise InvalidInput("graph", f"{found_at[:80]!r} is no place", fix='write it as "module:attr"')
         self._found_at[graph_id] = found_at

@@ -140,7 +140,9 @@ def test_a_graph_that_nobody_registered_is_refused_before_anything_runs(graph_id
         Router(registry, {"python": PythonGraphs()}).run_graph(call_of(graph_id))
 
 
-@pytest.mark.parametrize(("graph_id", "place"), [("g", "a:b"), ("python:g", "a b"), ("python:g", "os"), ("A:g", "a:b")])
+@pytest.mark.parametrize(
+    ("graph_id", "place"), [("g", "a:b"), ("python:g", "a b"), ("python:g", "os"), ("A:g", "a:b"), ("http:g", "a:b")]
+)
 def test_a_name_or_place_that_says_nothing_is_refused(graph_id: str, place: str) -> None:
     with pytest.raises(InvalidInput):
         Registry().add(graph_id, place)
