@@ -225,8 +225,14 @@ class Queue:
             timeout=httpx2.Timeout(_LONGEST_ANSWER_S, connect=10.0),
             headers={"Authorization": f"Bearer {secret}", "X-Duly-Service": "duly-worker"},
         )
-        clock = self.storage.clock
-        return GraphRuns(clock=clock, grants=self.grants, runs=self.runs, client=client, executions=service)
+        return GraphRuns(
+            clock=self.storage.clock,
+            jobs=self.jobs,
+            grants=self.grants,
+            runs=self.runs,
+            client=client,
+            executions=service,
+        )
 
     def timekeeper(self) -> Timekeeper:
         """A timekeeper whose heart beats in a thread with a connection of its own; memory has only one."""

@@ -139,6 +139,30 @@ async def test_a_run_that_asks_goes_on_once_somebody_has_decided(app: Duly) -> N
         assert "news of ai (ann)" in str(execution.result)
 
 
+@pytest.mark.req("GRAPH-14")
+async def test_cancelling_a_run_stops_its_graph(app: Duly) -> None:
+    entered, stopped = asyncio.Event(), asyncio.Event()
+
+    async def graph() -> None:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    app.graph("hello", graph, schedule=DAILY)
+    async with app.running():
+        run = await app.trigger("hello")
+        await entered.wait()
+        await app.queue.runs.cancel(run.id, owner="local", reason="no longer wanted")
+
+        row = await ended(app, run)
+
+        async with asyncio.timeout(30):
+            await stopped.wait()
+        assert row.status is RunStatus.CANCELLED
+
+
 async def test_a_slot_that_fires_is_executed_once(app: Duly) -> None:
     keys = []
 

@@ -592,3 +592,62 @@ async def test_executing_writes_nothing_of_the_ledgers(world: World) -> None:
     await home.executions.execute(home.asks())
 
     assert {table: await world.rows(f"SELECT * FROM {table}") for table in tables} == before
+
+
+async def test_cancelling_stops_the_graph_here_at_once_and_that_is_the_outcome(world: World) -> None:
+    entered, stopped = asyncio.Event(), asyncio.Event()
+
+    async def graph(tell: Tell) -> None:
+        call = ModelCall(unit="u1", model="gpt-4o", input_tokens=1_000, output_tokens=100)
+        tell(GraphEvent(EventKind.USAGE, {}, call))
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    home = await house(world.queue, graph)
+    request = home.asks(max_cost=UNIT)
+    running = asyncio.create_task(home.executions.execute(request))
+    await entered.wait()
+    while not (await world.rows("SELECT count(*) FROM charge_receipts"))[0][0]:  # noqa: ASYNC110 - no event says so
+        await asyncio.sleep(0.01)
+
+    cancelled = await home.executions.cancel("k", "no longer wanted")
+
+    async with asyncio.timeout(20):
+        await stopped.wait()
+        outcome = await running
+    assert outcome == cancelled
+    assert (outcome.ok, outcome.error_code, outcome.error_message) == (False, "cancelled", "no longer wanted")
+    assert await home.executions.cancel("k", "again") == cancelled
+    balance = (await world.queue.accounts.get(home.account_id, owner=None)).balance
+    assert (balance.held, balance.charged > 0) == (0, True)
+    with pytest.raises(UnknownExecution):
+        await home.executions.cancel("k", "another graph's", graph_id="python:other")
+    with pytest.raises(UnknownExecution):
+        await home.executions.cancel("nothing", "why not")
+
+
+async def test_cancelling_from_elsewhere_stops_the_graph_when_it_renews_its_lease(world: World) -> None:
+    stopped = asyncio.Event()
+    graph = Counter()
+    graph.gate.clear()
+
+    async def stoppable(call: GraphCall) -> None:
+        try:
+            await graph(call)
+        finally:
+            stopped.set()
+
+    home = await house(world.queue, stoppable)
+    running = asyncio.create_task(home.executions.execute(home.asks()))
+    await graph.entered.wait()
+    await service(await world.another(), graph).cancel("k", "no longer wanted")
+    assert isinstance(world.clock, PatientClock)
+
+    await world.clock.pass_slowly(12)
+
+    async with asyncio.timeout(20):
+        await stopped.wait()
+        assert (await running).error_code == "cancelled"

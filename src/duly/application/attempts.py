@@ -87,6 +87,7 @@ class Attempt:
         self._money = money
         self._pace = pace
         self._claim = execution.claim
+        self._must_give_way = asyncio.Event()
         self._safe_until = Micros(execution.expires_at - pace.margin)
         self._timeout = Micros(request.timeout_ms * 1_000)
         self._scribe = Scribe(storage=storage, money=money, claim=self._claim, insist=pace.insist)
@@ -111,6 +112,11 @@ class Attempt:
         if self._storage.clock.lease_now() >= self._safe_until:
             raise LeaseLost(self._claim.run_id, self._claim.attempt)
 
+    def give_way(self) -> None:
+        """Somebody has said how it ended: the graph is stopped, and `ended` raises LeaseLost."""
+        self._safe_until = Micros(0)
+        self._must_give_way.set()
+
     async def ended(self) -> Ended:
         """How the graph ended, once all it told is kept; raises LeaseLost if this attempt must not say."""
         await self._scribe.begin()
@@ -118,16 +124,20 @@ class Attempt:
         keeper = asyncio.create_task(self._keep_lease())
         writing = asyncio.create_task(self._scribe.write_along())
         deadline = asyncio.create_task(self._storage.clock.sleep(self._timeout))
+        giving_way = asyncio.create_task(self._must_give_way.wait())
+        others = (keeper, writing, deadline, giving_way)
         try:
-            await asyncio.wait({graph, keeper, writing, deadline}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({graph, *others}, return_when=asyncio.FIRST_COMPLETED)
+            if self._must_give_way.is_set():
+                raise LeaseLost(self._claim.run_id, self._claim.attempt)
             ended = await self._judged(graph, keeper, writing)
             await self._scribe.close()
             return ended
         finally:
             await self._stop(graph)
-            for task in (keeper, writing, deadline):
+            for task in others:
                 task.cancel()
-            await asyncio.gather(keeper, writing, deadline, return_exceptions=True)
+            await asyncio.gather(*others, return_exceptions=True)
 
     async def _judged(
         self, graph: asyncio.Task[GraphResult], keeper: asyncio.Task[None], writing: asyncio.Task[None]

@@ -61,6 +61,7 @@ class Executions:
     money: Money
     pace: AttemptPace = field(default_factory=AttemptPace)
     _running: set[asyncio.Task[Execution]] = field(default_factory=set)
+    _attempts: dict[str, Attempt] = field(default_factory=dict)
 
     async def execute(self, request: ExecutionRequest, *, ingress_request_id: str | None = None) -> Execution:
         """What became of it: the stored outcome if there is one, else of running it now, or that it waits.
@@ -117,6 +118,28 @@ class Executions:
             return locked
 
         return await self.storage.transact(work)
+
+    async def cancel(self, key: str, reason: str, *, graph_id: str | None = None) -> Execution:
+        """Ends it, whether it runs or waits; what is over stays as it is.
+
+        Its graph is stopped at once if it runs here, elsewhere when it next renews its lease. What it spent is charged.
+        """
+        ended, now = failed(ErrorCode.CANCELLED, reason_of(reason)), self.storage.clock.now()
+
+        async def work(tx: Transaction) -> Execution:
+            locked = await tx.executions.lock_key(key)
+            if locked is None or graph_id not in (None, locked.graph_id):
+                raise UnknownExecution(key)
+            if locked.status is ExecutionStatus.DONE:
+                return locked
+            await tx.executions.end(locked.claim, ended, now=now)
+            await _settle(tx, locked.claim, HoldState.SETTLED, now)
+            return await tx.executions.by_key(key) or locked
+
+        cancelled = await self.storage.transact(work)
+        if (attempt := self._attempts.get(cancelled.run_id)) is not None:
+            attempt.give_way()
+        return cancelled
 
     async def get(self, run_id: str, *, owner: str | None) -> Execution:
         found = await self.storage.read(lambda tx: tx.executions.by_run(text_of(run_id, field="run_id")))
@@ -241,10 +264,13 @@ class Executions:
             caller=caller,
             ingress_request_id=ingress_request_id or execution.run_id,
         )
+        self._attempts[execution.run_id] = attempt
         try:
             return await self._finish(execution.claim, await attempt.ended())
         except LeaseLost:
             return await self._as_it_stands(execution)
+        finally:
+            del self._attempts[execution.run_id]
 
     async def _held(self, execution: Execution, request: ExecutionRequest, grant: Grant) -> Ended | None:
         """Why it may not cost anything, if so."""

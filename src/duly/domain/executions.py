@@ -68,6 +68,7 @@ class ErrorCode(StrEnum):
     RESULT = "graph_result_invalid"
     LOUD = "graph_too_loud"
     REJECTED = "rejected"
+    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

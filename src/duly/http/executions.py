@@ -46,6 +46,20 @@ async def run_graph(
     return json_answer(wire.outcome_shape(execution), 202 if execution.status is ExecutionStatus.WAITING else 200)
 
 
+@router.delete("/{graph_id}/runs", response_model=wire.Outcome)
+async def cancel_graph(
+    request: Request, graph_id: str, idempotency_key: Annotated[str | None, Header()] = None
+) -> Response:
+    """Whoever asked for it no longer wants it: what runs is stopped, what is over stays as it is."""
+    if idempotency_key is None:
+        raise Refusal(400, "there is no Idempotency-Key", code="missing_idempotency_key")
+    executions: Executions = request.app.state.executions
+    caller = request.state.caller.owner
+    execution = await executions.cancel(idempotency_key, f"cancelled by {caller}", graph_id=graph_id)
+    _log.info("%s cancelled %s as %s", caller, graph_id, execution.run_id)
+    return json_answer(wire.outcome_shape(execution))
+
+
 def internal_api(queue: UseCases, executions: Executions, access: ServiceAccess) -> FastAPI:
     """For a port of its own, or beside the public API of the same process."""
     api = FastAPI(title="Duly, internal", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)

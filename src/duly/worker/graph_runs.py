@@ -3,8 +3,10 @@
 No graph is loaded here, and no model reached: the service is somewhere else, even if that is in this process.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
@@ -12,10 +14,11 @@ from urllib.parse import quote
 import httpx2
 
 from duly.application.grants import Grants
+from duly.application.jobs import Jobs
 from duly.application.runs import Runs
 from duly.domain.errors import DulyError, InvalidInput
 from duly.domain.instants import SECOND, Micros
-from duly.domain.jobs import Ending, JobStatus
+from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus
 from duly.domain.payloads import json_of, value_of
 from duly.domain.sessions import ClaimedJob
 from duly.ports.clock import Clock
@@ -26,6 +29,7 @@ MOST_LAUNCHES = 5
 
 _WAITING_EVERY = Micros(5 * SECOND)
 _LONGEST_RETRY_S = 60
+_CANCEL_WITHIN_S = 3.0
 _ASKED = ("max_cost", "on_crash", "timeout_ms")
 # A budget that says skip closes the slot; that is no failure of the run.
 _SKIPPED = frozenset({"over_budget"})
@@ -52,6 +56,7 @@ class GraphRuns:
     """
 
     clock: Clock
+    jobs: Jobs
     grants: Grants
     runs: Runs
     client: httpx2.AsyncClient
@@ -67,6 +72,13 @@ class GraphRuns:
         except DulyError as refusal:
             return failure(f"{refusal.code}: {refusal}", retryable=False)
         key = params.get("key") or job.key or job.chain
+        try:
+            return await self._ended(job, graph_id, key, params)
+        except asyncio.CancelledError:
+            await self._cancel(job, graph_id, key)
+            raise
+
+    async def _ended(self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any]) -> Ending:
         launches = 0
         while True:
             answer = await self._ask(graph_id, key, params)
@@ -75,6 +87,17 @@ class GraphRuns:
             if answer.ending is not None and (answer.again_in is None or launches >= MOST_LAUNCHES):
                 return answer.ending
             await self.clock.sleep(answer.again_in or _WAITING_EVERY)
+
+    async def _cancel(self, job: ClaimedJob, graph_id: str, key: str) -> None:
+        """A run that is cancelled must spend nothing more.
+
+        A worker that only stops leaves its graph alone: the job that follows has the outcome.
+        """
+        with suppress(DulyError, httpx2.HTTPError, TimeoutError):
+            async with asyncio.timeout(_CANCEL_WITHIN_S):
+                known = await self.jobs.get(job.id)
+                if _is_cancelled(known):
+                    await self.client.delete(_path(graph_id), headers={"Idempotency-Key": key})
 
     async def close(self) -> None:
         """With the service, if it is in this process."""
@@ -92,13 +115,19 @@ class GraphRuns:
         body = {"execution_grant_id": params["grant_id"], "input": params.get("input") or {}}
         body |= {name: params[name] for name in _ASKED if params.get(name) is not None}
         try:
-            response = await self.client.post(
-                f"/api/internal/graphs/{quote(graph_id, safe=':@')}/runs", json=body, headers={"Idempotency-Key": key}
-            )
+            response = await self.client.post(_path(graph_id), json=body, headers={"Idempotency-Key": key})
             return _read(response)
         except (httpx2.HTTPError, InvalidInput) as error:
             why = f"the execution service could not be asked: {type(error).__name__}: {error}"
             return _Answer(failure(why), again_in=Micros(SECOND))
+
+
+def _is_cancelled(job: Job | FinishedJob) -> bool:
+    return job.status is JobStatus.CANCELLED if isinstance(job, FinishedJob) else job.cancel_reason is not None
+
+
+def _path(graph_id: str) -> str:
+    return f"/api/internal/graphs/{quote(graph_id, safe=':@')}/runs"
 
 
 def _read(response: httpx2.Response) -> _Answer:

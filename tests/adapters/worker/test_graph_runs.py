@@ -57,7 +57,7 @@ def ending_after(answers: Sequence[Any], **params: Any) -> tuple[Ending, Asked, 
         account = await queue.accounts.create(owner="ann", name="main")
         grant = await queue.grants.create(owner="ann", account_id=account.id, scopes=["graph:execute:python:g"])
         client = httpx2.AsyncClient(transport=httpx2.MockTransport(asked), base_url="http://service")
-        runs = GraphRuns(clock=clock, grants=queue.grants, runs=queue.runs, client=client)
+        runs = GraphRuns(clock=clock, jobs=queue.jobs, grants=queue.grants, runs=queue.runs, client=client)
         given = {"graph_id": "python:g", "grant_id": grant.id, "input": {"a": 1}, **params}
         try:
             return await runs(claimed(key="g:2026-01-01T00:00:00Z", **given))
