@@ -217,8 +217,8 @@ class Queue:
             secret = secret or self.dice.secret()
             service = self.executions(graphs, pace=pace)
             transport = httpx2.ASGITransport(internal_api(self, service, ServiceAccess(secret=secret)))
-        elif secret is None:
-            raise InvalidInput("DULY_INTERNAL_API_TOKEN", "is not set", fix="set it to what the execution service has")
+        else:
+            secret = _internal_token(self.settings)
         client = httpx2.AsyncClient(
             base_url=url or "http://127.0.0.1",
             transport=transport,
@@ -368,22 +368,39 @@ async def serve(
     stop: asyncio.Event,
     on_ready: Callable[[str], None] | None = None,
     metrics: Callable[[], Awaitable[bytes]] | None = None,
+    graphs: Registry | None = None,
 ) -> None:
     """The HTTP API until `stop` is set. On a loopback address nobody needs a token; on any other everybody does.
 
+    With `graphs` it is their execution service, too, for callers that show the internal API's token.
     The API is imported where it is served: whoever only uses the queue does not wait for a web framework.
     """
     from duly.http.access import Access  # noqa: PLC0415
     from duly.http.api import create_api  # noqa: PLC0415
+    from duly.http.executions import add_internal_api  # noqa: PLC0415
     from duly.http.server import serve as serve_api  # noqa: PLC0415
+    from duly.http.services import ServiceAccess  # noqa: PLC0415
 
     api = create_api(queue, access=Access.at(host), metrics=metrics or queue.metrics)
+    executions = None if graphs is None else queue.executions(graphs)
+    if executions is not None:
+        add_internal_api(api, queue, executions, ServiceAccess(secret=_internal_token(queue.settings)))
     forgetting = asyncio.create_task(queue.requests.keep_forgetting())
     try:
         await serve_api(api, host=host, port=port, stop=stop, on_ready=on_ready)
     finally:
         forgetting.cancel()
         await asyncio.gather(forgetting, return_exceptions=True)
+        if executions is not None:
+            await executions.close()
+
+
+def _internal_token(settings: Settings) -> str:
+    if settings.internal_api_token is None:
+        raise InvalidInput(
+            "DULY_INTERNAL_API_TOKEN", "is not set", fix="set it alike for the execution service and for every worker"
+        )
+    return settings.internal_api_token
 
 
 def _is_postgres(url: str) -> bool:

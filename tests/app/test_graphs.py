@@ -207,7 +207,7 @@ def test_two_graphs_of_one_name_are_refused() -> None:
 WORKER = """
 import asyncio, sys
 from duly import Duly, every
-app = Duly(sys.argv[1])
+app = Duly()
 app.graph("langgraph:news", "tests.adapters.graphs.news:news", schedule=every("1d"), input={"topic": "ai"})
 async def main():
     async with app.running():
@@ -217,47 +217,47 @@ async def main():
         print(found.status, [name for name in ("langgraph", "langchain_core") if name in sys.modules])
 asyncio.run(main())
 """
-SERVICE = """
-import asyncio, os, sys
-from duly.bootstrap import Queue, Registry, settings_of_environment
-from duly.http.executions import internal_api
-from duly.http.services import ServiceAccess
-import uvicorn
-async def main():
-    queue = await Queue.open(settings_of_environment())
-    graphs = Registry()
-    graphs.add("langgraph:news", "tests.adapters.graphs.news:news")
-    api = internal_api(queue, queue.executions(graphs), ServiceAccess(secret=queue.settings.internal_api_token))
-    server = uvicorn.Server(uvicorn.Config(api, host="127.0.0.1", port=0, log_level="error", lifespan="off"))
-    serving = asyncio.ensure_future(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.02)
-    print(server.servers[0].sockets[0].getsockname()[1], flush=True)
-    await serving
-asyncio.run(main())
+PROGRAM = """
+from duly import Duly, every
+app = Duly()
+app.graph("langgraph:news", "tests.adapters.graphs.news:news", schedule=every("1d"), input={"topic": "ai"})
 """
 
 
 @pytest.mark.req("GRAPH-16")
 @pytest.mark.store("sqlite")
 def test_a_running_worker_has_no_graph_library_loaded_and_a_service_elsewhere_has(tmp_path: Path) -> None:
-    place = str(tmp_path / "duly.db")
+    """`duly serve --app` is the service; the worker asks it over a socket."""
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(["src", "."]),
         "DULY_INTERNAL_API_TOKEN": "a secret that two services share, 32 bytes",
-        "DULY_DATABASE_URL": place,
+        "DULY_DATABASE_URL": str(tmp_path / "duly.db"),
     }
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVICE], env=environment, stdout=subprocess.PIPE, text=True
-    ) as service:
+    serve = [sys.executable, "-m", "duly", "serve", "--app", str(tmp_path / "program.py"), "--port", "0"]
+    with subprocess.Popen(serve, env=environment, stderr=subprocess.PIPE, text=True) as service:
         try:
-            assert service.stdout is not None
-            port = service.stdout.readline().strip()
-            asked = {**environment, "DULY_INTERNAL_API_URL": f"http://127.0.0.1:{port}"}
-            worker = [sys.executable, "-c", WORKER, place]
+            assert service.stderr is not None
+            url = next(line for line in service.stderr if line.startswith("serving ")).split()[1].rstrip(";")
+            asked = {**environment, "DULY_INTERNAL_API_URL": url}
+            worker = [sys.executable, "-c", WORKER]
             done = subprocess.run(worker, env=asked, capture_output=True, text=True, timeout=120, check=False)
         finally:
             service.terminate()
+            service.communicate()
 
     assert done.stdout == "success []\n", done.stderr
+    assert service.returncode == 0
+
+
+def test_a_service_without_a_token_does_not_start(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])}
+    environment["DULY_DATABASE_URL"] = str(tmp_path / "duly.db")
+    serve = [sys.executable, "-m", "duly", "serve", "--app", str(tmp_path / "program.py"), "--port", "0"]
+
+    done = subprocess.run(serve, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 2
+    assert "DULY_INTERNAL_API_TOKEN" in done.stderr

@@ -26,7 +26,7 @@ from duly.app.register import Register
 from duly.app.results import Awaited
 from duly.app.running import Part, Stop, run_until, running, stopped_by_signals
 from duly.app.sync import Sync
-from duly.bootstrap import Handler, Queue, Settings, command, handler_for, settings_of_environment
+from duly.bootstrap import Handler, Queue, Registry, Settings, command, handler_for, settings_of_environment
 from duly.domain.declarations import Reconciled
 from duly.domain.errors import InvalidInput
 from duly.domain.executions import GRAPH_RUN, OnCrash
@@ -179,6 +179,11 @@ class Duly:
         """Graphs' own comes with a queue: it asks an execution service, and looks at grants."""
         handlers: dict[str, Handler] = {name: job.handler for name, job in self._register.jobs.items()}
         return handlers if self._graph_runs is None else {**handlers, GRAPH_RUN: self._graph_runs}
+
+    @property
+    def graphs(self) -> Registry:
+        """Where its graphs are found, for the service that executes them."""
+        return self._register.found_at
 
     @property
     def jobs(self) -> Sequence[str]:

@@ -71,11 +71,15 @@ def internal_api(queue: UseCases, executions: Executions, access: ServiceAccess)
     return api
 
 
+def add_internal_api(public: FastAPI, queue: UseCases, executions: Executions, access: ServiceAccess) -> None:
+    public.add_middleware(Beside, internal=internal_api(queue, executions, access))
+
+
 class Beside:
     """Two applications on one port: what begins with the internal prefix goes to the internal one."""
 
-    def __init__(self, public: ASGIApp, internal: ASGIApp) -> None:
-        self._public = public
+    def __init__(self, app: ASGIApp, internal: ASGIApp) -> None:
+        self._public = app
         self._internal = internal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
