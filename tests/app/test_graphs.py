@@ -122,6 +122,21 @@ async def test_what_cannot_be_paid_is_not_run(app: Duly) -> None:
     assert paid.status is RunStatus.SUCCESS
 
 
+@pytest.mark.req("OWN-03")
+async def test_a_schedule_that_is_over_its_budget_is_skipped_and_says_so(app: Duly) -> None:
+    app.graph("hello", greet, schedule=DAILY, input={"name": "ann"}, max_cost="0.50")
+    async with app.running():
+        account = (await app.queue.accounts.list(owner="local"))[0]
+        await app.queue.accounts.credit(account.id, amount=10 * UNIT, key="first")
+        await app.queue.budgets.set("schedule", "hello", owner="local", window="day", limit=UNIT // 4)
+
+        row = await ended(app, await app.trigger("hello"))
+
+        assert row.status is RunStatus.SKIPPED
+        assert str(row.detail).startswith("over_budget: ")
+        assert row.run_id is not None
+
+
 async def test_a_run_that_asks_goes_on_once_somebody_has_decided(app: Duly) -> None:
     app.graph("reviewed", "tests.adapters.graphs.news:reviewed", schedule=DAILY, input={"topic": "ai"})
     async with app.running():

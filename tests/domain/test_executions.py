@@ -41,6 +41,7 @@ def test_names_in_another_order_ask_for_the_same() -> None:
         {"max_cost": 0},
         {"on_crash": OnCrash.ASK},
         {"timeout_ms": 1},
+        {"schedule_id": "s"},
     ],
 )
 def test_whatever_differs_asks_for_something_else(other: dict[str, Any]) -> None:

@@ -284,6 +284,7 @@ class Executions:
                 execution.attempt,
                 account_id=grant.account_id,
                 amount=amount,
+                schedule_id=request.schedule_id,
                 lease=self.pace.hold_lease,
             )
         except Refused as refusal:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from duly.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.payloads import Payload, json_of, payload_of, value_of
+from duly.domain.schedules import LONGEST_ID
 from duly.domain.texts import storable_of, text_of, whole_number_of
 
 LEASE = Micros(30 * SECOND)
@@ -104,7 +105,10 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionRequest:
-    """What is asked for under a key; `max_cost` is in millionths of the account's currency, and is held."""
+    """What is asked for under a key; `max_cost` is in millionths of the account's currency, and is held.
+
+    `schedule_id` is whose budgets count it, besides the account's.
+    """
 
     key: str
     graph_id: str
@@ -113,6 +117,7 @@ class ExecutionRequest:
     max_cost: int | None = None
     on_crash: OnCrash = OnCrash.RESUME
     timeout_ms: int = TIMEOUT_MS
+    schedule_id: str | None = None
 
     def __post_init__(self) -> None:
         execution_key_of(self.key)
@@ -125,6 +130,8 @@ class ExecutionRequest:
         if self.max_cost is not None:
             whole_number_of(self.max_cost, field="max_cost", least=0, most=_MOST_AMOUNT)
         whole_number_of(self.timeout_ms, field="timeout_ms", least=1, most=LONGEST_TIMEOUT_MS)
+        if self.schedule_id is not None:
+            text_of(self.schedule_id, field="schedule_id", longest=LONGEST_ID)
 
     @property
     def messages(self) -> Any:
@@ -143,6 +150,7 @@ class ExecutionRequest:
             "input": dict(self.input),
             "max_cost": self.max_cost,
             "on_crash": self.on_crash.value,
+            "schedule_id": self.schedule_id,
             "timeout_ms": self.timeout_ms,
         }
         return Payload(json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":")))

@@ -19,6 +19,7 @@ class NewExecution(Shape):
     max_cost: Annotated[str | None, Field(description="Held before it runs, such as 0.50.")] = None
     on_crash: Annotated[OnCrash, Field(strict=False)] = OnCrash.RESUME
     timeout_ms: int = TIMEOUT_MS
+    schedule_id: Annotated[str | None, Field(description="Whose budgets count it.")] = None
 
 
 class Outcome(Shape):
@@ -39,6 +40,7 @@ def request_from(key: str, graph_id: str, body: NewExecution) -> ExecutionReques
         max_cost=None if body.max_cost is None else parse_amount(body.max_cost, field="max_cost"),
         on_crash=body.on_crash,
         timeout_ms=body.timeout_ms,
+        schedule_id=body.schedule_id,
     )
 
 

@@ -20,6 +20,7 @@ from duly.domain.errors import DulyError, InvalidInput
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus
 from duly.domain.payloads import json_of, value_of
+from duly.domain.schedules import schedule_of_key
 from duly.domain.sessions import ClaimedJob
 from duly.ports.clock import Clock
 from duly.worker.handlers import failure
@@ -79,9 +80,9 @@ class GraphRuns:
             raise
 
     async def _ended(self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any]) -> Ending:
-        launches = 0
+        launches, asked = 0, _body_of(job, params)
         while True:
-            answer = await self._ask(graph_id, key, params)
+            answer = await self._ask(graph_id, key, asked)
             await self._note(job, answer.outcome)
             launches += answer.is_launch
             if answer.ending is not None and (answer.again_in is None or launches >= MOST_LAUNCHES):
@@ -111,15 +112,20 @@ class GraphRuns:
                 job.ledger_run, execution=outcome["run_id"], trace_id=outcome.get("trace_id")
             )
 
-    async def _ask(self, graph_id: str, key: str, params: Mapping[str, Any]) -> _Answer:
-        body = {"execution_grant_id": params["grant_id"], "input": params.get("input") or {}}
-        body |= {name: params[name] for name in _ASKED if params.get(name) is not None}
+    async def _ask(self, graph_id: str, key: str, body: Mapping[str, Any]) -> _Answer:
         try:
             response = await self.client.post(_path(graph_id), json=body, headers={"Idempotency-Key": key})
             return _read(response)
         except (httpx2.HTTPError, InvalidInput) as error:
             why = f"the execution service could not be asked: {type(error).__name__}: {error}"
             return _Answer(failure(why), again_in=Micros(SECOND))
+
+
+def _body_of(job: ClaimedJob, params: Mapping[str, Any]) -> dict[str, Any]:
+    body = {"execution_grant_id": params["grant_id"], "input": params.get("input") or {}}
+    if job.ledger_run is not None and job.key is not None:
+        body["schedule_id"] = schedule_of_key(job.key, job.lane)
+    return body | {name: params[name] for name in _ASKED if params.get(name) is not None}
 
 
 def _is_cancelled(job: Job | FinishedJob) -> bool:
