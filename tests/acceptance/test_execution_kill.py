@@ -19,7 +19,7 @@ from duly.domain.requests import StillRunning
 from duly.graphs.telling import Tell
 from duly.ports.graphs import GraphCall, GraphEvent
 
-PACE = AttemptPace(lease=Micros(2 * SECOND), grace=Micros(SECOND // 2))
+PACE = AttemptPace(lease=Micros(4 * SECOND), grace=Micros(SECOND // 2))
 HANGING = """
 import asyncio, sys
 from tests.acceptance.test_execution_kill import PACE, asked, hanging, service
@@ -71,7 +71,7 @@ def place(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.mark.req("GRAPH-18")
 def test_a_killed_service_frees_the_key_and_what_both_attempts_spent_is_charged_once(place: str) -> None:
-    asyncio.run(_scenario(place))
+    asyncio.run(asyncio.wait_for(_scenario(place), 120))
 
 
 async def _scenario(place: str) -> None:

@@ -134,6 +134,8 @@ class Attempt:
             await self._scribe.close()
             return ended
         finally:
+            # Whatever is left behind must spend nothing more.
+            self._safe_until = Micros(0)
             await self._stop(graph)
             for task in others:
                 task.cancel()
@@ -146,6 +148,7 @@ class Attempt:
             if other.done():
                 other.result()  # these go on for ever, unless they fail
         if not graph.done():
+            self._safe_until = Micros(0)
             said = "" if await self._stop(graph) else ", and does not stop: it is left behind"
             return failed(ErrorCode.TIMEOUT, f"the graph took longer than {self._timeout // 1_000} ms{said}")
         try:
