@@ -32,6 +32,7 @@ class ScheduleControl(Protocol):
         cadence: Cadence | None = None,
         target: Target | None = None,
         policies: Policies | None = None,
+        enabled: bool | None = None,
         expected_revision: int | None = None,
         withdraw: bool = False,
     ) -> Schedule: ...
