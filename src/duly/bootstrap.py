@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from duly.application.accounts import Accounts
+from duly.application.attempts import AttemptPace
 from duly.application.audit import Audit
 from duly.application.budgets import Budgets
+from duly.application.checkpoints import Checkpoints
 from duly.application.declarations import Declarations
+from duly.application.executions import Executions
 from duly.application.grants import Grants
 from duly.application.groups import Groups
 from duly.application.health import Health
@@ -38,6 +41,10 @@ from duly.domain.billing import FreeModels
 from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
 from duly.domain.instants import Micros, moment_of
+from duly.graphs.langgraph import LangGraphs
+from duly.graphs.python import PythonGraphs
+from duly.graphs.registry import Registry as Registry  # noqa: PLC0414 - front doors take it from here
+from duly.graphs.router import Provider, Router
 from duly.ports.dice import Dice
 from duly.ports.storage import ReadOnlyStorage, Storage
 from duly.ports.telemetry import Telemetry
@@ -64,8 +71,11 @@ from duly.worker.worker import Worker as Worker  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from duly.system.telemetry import Telemetry as Meter
+    from duly.worker.graph_runs import GraphRuns as GraphRuns  # noqa: PLC0414
 
 T = TypeVar("T")
+# Whoever hears nothing for so long asks again, under the same key.
+_LONGEST_ANSWER_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +178,66 @@ class Queue:
             patience=patience,
             pulse=None if self._is_in_memory else self._pulse,
             telemetry=self.telemetry,
+        )
+
+    def executions(self, graphs: Registry, *, pace: AttemptPace | None = None) -> Executions:
+        """The execution service for these graphs; what runs them is loaded when it first runs."""
+        return Executions(
+            storage=self.storage,
+            dice=self.dice,
+            graphs=Router(graphs, self._graph_providers()),
+            grants=self.grants,
+            accounts=self.accounts,
+            money=self.money,
+            pace=pace or AttemptPace(),
+        )
+
+    def _graph_providers(self) -> dict[str, Provider]:
+        providers: dict[str, Provider] = {
+            "python": PythonGraphs(),
+            "langgraph": LangGraphs(Checkpoints(self.storage)),
+        }
+        if self.settings.graph_secret:
+            # An HTTP client takes a tenth of a second to load.
+            from duly.graphs.http import HttpGraphs  # noqa: PLC0415
+
+            providers["http"] = HttpGraphs(self.storage.clock, self.settings.graph_secret.encode())
+        return providers
+
+    def graph_runs(self, graphs: Registry, *, pace: AttemptPace | None = None) -> "GraphRuns":
+        """The handler of `graph.run`: asks the execution service that the settings name, or one in this process.
+
+        Either way it is an HTTP call with the same token: one path, one contract.
+        """
+        # What they need takes a tenth of a second to load, and only those who run graphs need it.
+        import httpx2  # noqa: PLC0415
+
+        from duly.http.executions import internal_api  # noqa: PLC0415
+        from duly.http.services import ServiceAccess  # noqa: PLC0415
+        from duly.worker.graph_runs import GraphRuns  # noqa: PLC0415
+
+        secret, url = self.settings.internal_api_token, self.settings.internal_api_url
+        transport: httpx2.AsyncBaseTransport | None = None
+        service: Executions | None = None
+        if url is None:
+            secret = secret or self.dice.secret()
+            service = self.executions(graphs, pace=pace)
+            transport = httpx2.ASGITransport(internal_api(self, service, ServiceAccess(secret=secret)))
+        else:
+            secret = _internal_token(self.settings)
+        client = httpx2.AsyncClient(
+            base_url=url or "http://127.0.0.1",
+            transport=transport,
+            timeout=httpx2.Timeout(_LONGEST_ANSWER_S, connect=10.0),
+            headers={"Authorization": f"Bearer {secret}", "X-Duly-Service": "duly-worker"},
+        )
+        return GraphRuns(
+            clock=self.storage.clock,
+            jobs=self.jobs,
+            grants=self.grants,
+            runs=self.runs,
+            client=client,
+            executions=service,
         )
 
     def timekeeper(self) -> Timekeeper:
@@ -304,22 +374,39 @@ async def serve(
     stop: asyncio.Event,
     on_ready: Callable[[str], None] | None = None,
     metrics: Callable[[], Awaitable[bytes]] | None = None,
+    graphs: Registry | None = None,
 ) -> None:
     """The HTTP API until `stop` is set. On a loopback address nobody needs a token; on any other everybody does.
 
+    With `graphs` it is their execution service, too, for callers that show the internal API's token.
     The API is imported where it is served: whoever only uses the queue does not wait for a web framework.
     """
     from duly.http.access import Access  # noqa: PLC0415
     from duly.http.api import create_api  # noqa: PLC0415
+    from duly.http.executions import add_internal_api  # noqa: PLC0415
     from duly.http.server import serve as serve_api  # noqa: PLC0415
+    from duly.http.services import ServiceAccess  # noqa: PLC0415
 
     api = create_api(queue, access=Access.at(host), metrics=metrics or queue.metrics)
+    executions = None if graphs is None else queue.executions(graphs)
+    if executions is not None:
+        add_internal_api(api, queue, executions, ServiceAccess(secret=_internal_token(queue.settings)))
     forgetting = asyncio.create_task(queue.requests.keep_forgetting())
     try:
         await serve_api(api, host=host, port=port, stop=stop, on_ready=on_ready)
     finally:
         forgetting.cancel()
         await asyncio.gather(forgetting, return_exceptions=True)
+        if executions is not None:
+            await executions.close()
+
+
+def _internal_token(settings: Settings) -> str:
+    if settings.internal_api_token is None:
+        raise InvalidInput(
+            "DULY_INTERNAL_API_TOKEN", "is not set", fix="set it alike for the execution service and for every worker"
+        )
+    return settings.internal_api_token
 
 
 def _is_postgres(url: str) -> bool:

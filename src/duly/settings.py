@@ -1,7 +1,7 @@
 """Everything that can be set from outside, read once; each has a default, a unit and a line in the docs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -27,8 +27,9 @@ class Settings:
     and `grace_ms` how long what runs may go on when a worker is stopped.
 
     Then come those of schedules: how time is followed and caught up with, and the policies of one that names none.
-    `free_models` cost nothing, whatever a table of prices says. Without `log_level` and `log_format` each front door
-    logs as suits it.
+    `free_models` cost nothing, whatever a table of prices says. `graph_secret` signs calls of graphs elsewhere,
+    `internal_api_token` calls of the execution service, which is at `internal_api_url` or in this process.
+    Without `log_level` and `log_format` each front door logs as suits it.
     """
 
     database_url: str = "duly.db"
@@ -45,6 +46,9 @@ class Settings:
     default_catchup_policy: str = CatchUp.NONE
     default_jitter_ms: int = 0
     free_models: FreeModels | None = None
+    graph_secret: str | None = field(default=None, repr=False)
+    internal_api_token: str | None = field(default=None, repr=False)
+    internal_api_url: str | None = None
     log_level: str | None = None
     log_format: str | None = None
 
@@ -122,6 +126,15 @@ def _one_of(choices: Sequence[str]) -> Callable[[str, str], str]:
     return read
 
 
+def _secret(shortest: int) -> Callable[[str, str], str]:
+    def read(name: str, text: str) -> str:
+        if len(text.encode()) < shortest:
+            raise InvalidInput(name, f"has fewer than {shortest} bytes", fix="draw a longer one")
+        return text
+
+    return read
+
+
 def _policy(policies: type[StrEnum]) -> Callable[[str, str], str]:
     def read(name: str, text: str) -> str:
         if text not in list(policies):
@@ -173,6 +186,13 @@ VARIABLES = (
         "models that [cost nothing](../money.md), parted by commas; `ollama:*` is all that begin so (default: none)",
         _models,
     ),
+    Variable("graph_secret", "signs calls of [graphs elsewhere](../graphs.md); 24 bytes or more", _secret(24)),
+    Variable(
+        "internal_api_token",
+        "what callers of the [execution service](../graphs.md) must show; 32 bytes or more",
+        _secret(32),
+    ),
+    Variable("internal_api_url", "where the [execution service](../graphs.md) is (default: in this process)", _text),
     Variable(
         "log_level",
         "the least level of [log lines](../operations.md) (default: by front door): "

@@ -55,6 +55,11 @@ LAWS = {
 }
 
 MONEY = {
+    "an execution that is over still holds money": "SELECT e.run_id FROM execution_requests e JOIN holds h "
+    "USING (run_id) WHERE e.status <> 'running' AND h.state = 'held'",
+    "an attempt that was taken over still holds money": "SELECT e.run_id FROM execution_requests e JOIN holds h "
+    "USING (run_id) WHERE h.attempt < e.attempt AND h.state = 'held'",
+    "events are numbered with a gap": "SELECT run_id FROM execution_events GROUP BY run_id HAVING max(seq) <> count(*)",
     "an account does not add up": "SELECT id FROM billing_accounts WHERE granted <> available + held + charged "
     "OR available < 0 OR (available > 0 AND overrun > 0)",
     "an account was credited something else": "SELECT id FROM billing_accounts a WHERE granted <> "

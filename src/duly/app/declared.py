@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 from duly.app.durations import Duration, ms_of
+from duly.app.graphs import POOL, RETRY
 from duly.bootstrap import Call, Handler
 from duly.domain.cadence import Cadence
 from duly.domain.declarations import Declared
 from duly.domain.errors import InvalidInput
+from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import JobKey, Lane, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import NewJob
+from duly.domain.payloads import value_of
 from duly.domain.policies import LONGEST_JITTER_MS, Policies
 from duly.domain.pools import DEFAULT_POOL
 from duly.domain.retries import DAY_MS, RetryPolicy
@@ -48,6 +51,18 @@ class JobOptions(TypedDict, total=False):
     pool: str
     priority: int
     lane: str | None
+
+
+class GraphOptions(TypedDict, total=False):
+    """What can be said of a graph's schedule, as of a job's."""
+
+    schedule: Cadence | None
+    schedule_id: str | None
+    overlap: str | None
+    catch_up: str | None
+    catch_up_cap: int | None
+    jitter: Duration | int | None
+    priority: int
 
 
 _OF_SCHEDULES = ("schedule_id", "params", "overlap", "catch_up", "catch_up_cap", "jitter")
@@ -108,6 +123,13 @@ class DeclaredSchedule:
     target: Target
     given: Mapping[str, Any]
 
+    def granted(self, grant_id: str | None) -> "DeclaredSchedule":
+        """A graph's schedule runs under a grant, which its jobs carry with them."""
+        if grant_id is None:
+            return self
+        params = {**value_of(self.target.payload), "grant_id": grant_id}
+        return replace(self, target=replace(self.target, params=params))
+
     def declared(self, defaults: Policies) -> Declared:
         return Declared(id=self.id, cadence=self.cadence, target=self.target, policies=replace(defaults, **self.given))
 
@@ -157,6 +179,29 @@ def schedule_of(job: DeclaredJob, options: JobOptions) -> DeclaredSchedule | Non
         ),
         given=_policies_given(options),
     )
+
+
+def schedule_of_graph(name: str, params: Params, options: GraphOptions) -> DeclaredSchedule | None:
+    for option in options:
+        if option not in GraphOptions.__annotations__:
+            raise InvalidInput(option, "is no option of a graph", fix=f"use {', '.join(GraphOptions.__annotations__)}")
+    job = DeclaredJob(
+        name=GRAPH_RUN,
+        handler=_elsewhere,
+        call=None,
+        retry=RETRY,
+        timeout_ms=None,
+        pool=POOL,
+        priority=options.get("priority", 0),
+        lane=None,
+    )
+    if options.get("schedule") is None:
+        return schedule_of(job, options)  # type: ignore[arg-type] # a part of them
+    return schedule_of(job, {"schedule_id": name, **options, "params": params})  # type: ignore[typeddict-item]
+
+
+def _elsewhere(_: object) -> None:
+    """A graph's handler comes with a queue."""
 
 
 def _policies_given(options: JobOptions) -> Mapping[str, Any]:

@@ -6,19 +6,30 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from duly.app.client import Client, Named, PutOptions
-from duly.app.declared import JobOptions, Params, call_of, job_of, name_for, schedule_of
+from duly.app.declared import (
+    GraphOptions,
+    JobOptions,
+    Params,
+    call_of,
+    job_of,
+    name_for,
+    schedule_of,
+    schedule_of_graph,
+)
 from duly.app.durations import Duration, ms_of
+from duly.app.graphs import DeclaredGraph, graph_of
 from duly.app.refusals import AlreadyOpen, NotOpen, ScheduleTaken
 from duly.app.register import Register
 from duly.app.results import Awaited
 from duly.app.running import Part, Stop, run_until, running, stopped_by_signals
 from duly.app.sync import Sync
-from duly.bootstrap import Handler, Queue, Settings, command, handler_for, settings_of_environment
+from duly.bootstrap import Handler, Queue, Registry, Settings, command, handler_for, settings_of_environment
 from duly.domain.declarations import Reconciled
 from duly.domain.errors import InvalidInput
+from duly.domain.executions import GRAPH_RUN, OnCrash
 from duly.domain.ids import PoolName
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import Put
@@ -27,6 +38,9 @@ from duly.domain.retries import DAY_MS
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
 from duly.domain.texts import text_of
+
+if TYPE_CHECKING:
+    from duly.bootstrap import GraphRuns
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,6 +73,7 @@ class Duly:
         self.reconciled: Reconciled | None = None
         self.sync = Sync(self._client_aside)
         self._register = Register()
+        self._graph_runs: GraphRuns | None = None
         self._opened: Client | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: Stop | None = None
@@ -120,6 +135,39 @@ class Duly:
         self._register.add(job, schedule_of(job, options))
         return job.name
 
+    def graph(
+        self,
+        name: str,
+        graph: Any,
+        *,
+        input: Params | None = None,  # noqa: A002 - what people call it
+        model: str | None = None,
+        max_cost: str | None = None,
+        on_crash: str = OnCrash.RESUME,
+        timeout: Duration | None = None,
+        **options: Unpack[GraphOptions],
+    ) -> str:
+        """Declares a graph, as `"module:attr"` or as the object itself; answers its id, `provider:name`.
+
+        With a `schedule` it runs under a grant of its own, at the cost of the owner's account; `max_cost` is held
+        before each run. A place is loaded by the execution service alone, never by a worker that asks one elsewhere.
+        """
+        timeout_ms = None if timeout is None else ms_of(timeout, field="timeout", least=1, most=DAY_MS)
+        graph_id, params = graph_of(
+            name,
+            graph,
+            self._register.found_at,
+            graph_input=input,
+            model=model,
+            max_cost=max_cost,
+            on_crash=on_crash,
+            timeout_ms=timeout_ms,
+        )
+        schedule = schedule_of_graph(name, params, options)
+        declared = DeclaredGraph(id=graph_id, schedule_id=None if schedule is None else schedule.id, params=params)
+        self._register.add_graph(declared, schedule)
+        return graph_id
+
     def pool(self, name: str, *, limit: int, prefetch: int = 0, ageing: Duration | None = None) -> str:
         """Declares how many jobs of a pool run at once, wherever they run; answers its name."""
         ageing_ms = None if ageing is None else ms_of(ageing, field="ageing", least=1, most=DAY_MS)
@@ -128,7 +176,14 @@ class Duly:
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
-        return {name: job.handler for name, job in self._register.jobs.items()}
+        """Graphs' own comes with a queue: it asks an execution service, and looks at grants."""
+        handlers: dict[str, Handler] = {name: job.handler for name, job in self._register.jobs.items()}
+        return handlers if self._graph_runs is None else {**handlers, GRAPH_RUN: self._graph_runs}
+
+    @property
+    def graphs(self) -> Registry:
+        """Where its graphs are found, for the service that executes them."""
+        return self._register.found_at
 
     @property
     def jobs(self) -> Sequence[str]:
@@ -140,13 +195,24 @@ class Duly:
         """Makes pools and schedules on a queue what is declared here; one that has no fire left is nobody's trouble."""
         for pool in self._register.pools.values():
             await queue.pools.declare(pool)
-        declared = [each.declared(queue.settings.policies) for each in self._register.schedules.values()]
+        if self._register.graphs:
+            self._graph_runs = queue.graph_runs(self._register.found_at)
+        schedules, policies = self._register.schedules.values(), queue.settings.policies
+        grants = {each.id: await self._grant_of(queue, each.id) for each in schedules}
+        declared = [each.granted(grants[each.id]).declared(policies) for each in schedules]
         reconciled = await queue.declarations.reconcile(self.name, declared, owner=self.owner)
+        for schedule_id in (*reconciled.created, *reconciled.updated):
+            if (grant_id := grants.get(schedule_id)) is not None:
+                await queue.grants.assign(schedule_id, grant_id, owner=self.owner)
         now = queue.storage.clock.now() // SECOND
         over = {each.id for each in declared if each.cadence.next_second(now) is None}
         if taken := [each for each in reconciled.conflicts if each[0] not in over]:
             raise ScheduleTaken(taken)
         return reconciled
+
+    async def _grant_of(self, queue: Queue, schedule_id: str) -> str | None:
+        graph = self._register.graph_of(schedule_id)
+        return None if graph is None else (await graph.grant(queue, self.owner)).id
 
     async def open(self) -> Self:
         """Opens the database, migrates it, and makes it what is declared; to be closed in the same event loop."""
@@ -162,6 +228,9 @@ class Duly:
 
     async def close(self) -> None:
         client, self._opened, self._loop = self._opened, None, None
+        graph_runs, self._graph_runs = self._graph_runs, None
+        if graph_runs is not None:
+            await graph_runs.close()
         if client is not None:
             await client.queue.close()
 
@@ -188,7 +257,14 @@ class Duly:
     async def _client_aside(self) -> tuple[Client, Reconciled]:
         if self.settings.database_url == ":memory:":
             raise InvalidInput("database", "memory belongs to one event loop alone", fix="name a file")
-        return await self._client()
+        before = self._graph_runs
+        try:
+            return await self._client()
+        finally:
+            # It works for nobody: whoever runs jobs has one on a queue of its own.
+            aside, self._graph_runs = self._graph_runs, before
+            if aside is not None and aside is not before:
+                await aside.close()
 
     @property
     def _open_client(self) -> Client:

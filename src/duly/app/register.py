@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from duly.app.declared import DeclaredJob, DeclaredSchedule, name_for
+from duly.app.graphs import POOL, DeclaredGraph
+from duly.bootstrap import Registry
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
 from duly.domain.pools import Pool
@@ -15,6 +17,8 @@ class Register:
     jobs: dict[str, DeclaredJob] = field(default_factory=dict)
     schedules: dict[str, DeclaredSchedule] = field(default_factory=dict)
     pools: dict[PoolName, Pool] = field(default_factory=dict)
+    graphs: dict[str, DeclaredGraph] = field(default_factory=dict)
+    found_at: Registry = field(default_factory=Registry)
     _functions: dict[Callable[..., Any], str] = field(default_factory=dict)
 
     def add(
@@ -29,6 +33,16 @@ class Register:
             self.schedules[schedule.id] = schedule
         if function is not None:
             self._functions.setdefault(function, job.name)
+
+    def add_graph(self, graph: DeclaredGraph, schedule: DeclaredSchedule | None) -> None:
+        if schedule is not None:
+            if schedule.id in self.schedules:
+                raise InvalidInput("schedule_id", f"two schedules are named {schedule.id!r}", fix="give one another id")
+            self.schedules[schedule.id] = schedule
+        self.graphs[graph.id] = graph
+
+    def graph_of(self, schedule_id: str) -> DeclaredGraph | None:
+        return next((each for each in self.graphs.values() if each.schedule_id == schedule_id), None)
 
     def add_pool(self, pool: Pool) -> None:
         if pool.name in self.pools:
@@ -58,4 +72,5 @@ class Register:
     @property
     def pools_used(self) -> Mapping[PoolName, Pool | None]:
         """Where this program's jobs may be, with the limit that it declares itself, if it does."""
-        return {**dict.fromkeys(job.pool for job in self.jobs.values()), **self.pools}
+        used = [job.pool for job in self.jobs.values()] + ([POOL] if self.graphs else [])
+        return {**dict.fromkeys(used), **self.pools}

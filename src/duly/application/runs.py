@@ -76,6 +76,15 @@ class Runs:
             return True
         return await end_run(tx, run.id, why=reason, now=now, pace=self.pace)
 
+    async def note_execution(self, run_id: RunId, *, execution: str, trace_id: str | None) -> None:
+        """Which execution a run became, as its worker learned. The first stands: telling it again changes nothing."""
+        text_of(execution, field="run_id")
+
+        async def work(tx: Transaction) -> None:
+            await tx.runs.note_execution(run_id, execution=execution, trace_id=trace_id)
+
+        await self.storage.transact(work, single=True)
+
     async def last_of(self, schedule_ids: Sequence[ScheduleId]) -> Mapping[ScheduleId, Run]:
         """Of each schedule the newest slot that ran or runs; for a page of schedules that the caller may see."""
         whole_number_of(len(schedule_ids), field="schedule_ids", least=0, most=MOST_LISTED)

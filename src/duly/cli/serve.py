@@ -13,11 +13,15 @@ def define(parser: Parser) -> None:
     parser.add_argument(
         "--port", type=whole(0, 65_535), metavar="N", help="0 is any that is free (default: DULY_PORT, else 8470)"
     )
+    parser.add_argument("--app", metavar="PROGRAM", help="execute this program's graphs for workers, too")
     parser.set_defaults(run=serve)
 
 
 def serve(options: Options) -> None:
     from duly.bootstrap import serve as serve_http  # noqa: PLC0415 - help must not wait for it
+    from duly.cli.worker import loaded  # noqa: PLC0415
+
+    app = None if options.app is None else loaded(options.app)
 
     async def work(queue: processes.Queue) -> None:
         host = options.host or queue.settings.host
@@ -32,9 +36,10 @@ def serve(options: Options) -> None:
                 port=port,
                 stop=stop,
                 on_ready=lambda url: note(f"serving {url}; stop with Ctrl-C"),
+                graphs=None if app is None else app.graphs,
             )
 
-    processes.run(work)
+    processes.run(work, None if app is None else app.settings)
 
 
 async def _warn(queue: processes.Queue, host: str) -> None:

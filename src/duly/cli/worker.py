@@ -30,7 +30,7 @@ def define(parser: Parser) -> None:
 
 def worker(options: Options) -> None:
     given = pools_from(options.pool)
-    app = _loaded(options.app)
+    app = loaded(options.app)
 
     async def work(queue: processes.Queue) -> None:
         await app.prepare(queue)
@@ -49,7 +49,7 @@ def worker(options: Options) -> None:
     processes.run(work, app.settings)
 
 
-def _loaded(program: str) -> "Duly":
+def loaded(program: str) -> "Duly":
     """What the program's own lines raised is theirs to read; the error itself is one line."""
     from duly.app.loading import AppNotLoaded, load  # noqa: PLC0415 - help must not wait for it
 

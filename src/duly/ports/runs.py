@@ -20,5 +20,8 @@ class RunStore(Protocol):
     async def newest(self, asked: RunsAsked, *, before: RunId | None, most: int) -> list[Run]:
         """In order of id, the last drawn first."""
 
+    async def note_execution(self, run_id: RunId, *, execution: str, trace_id: str | None) -> None:
+        """The first stands."""
+
     async def last_of(self, schedule_ids: Sequence[ScheduleId]) -> Mapping[ScheduleId, Run]:
         """Of each schedule the newest slot that runs, ran, or could not be launched; none of those that have none."""

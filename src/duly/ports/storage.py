@@ -7,8 +7,10 @@ from duly.domain.jobs import Entry
 from duly.ports.accounts import AccountStore
 from duly.ports.audit import AuditStore
 from duly.ports.budgets import BudgetStore
+from duly.ports.checkpoints import CheckpointStore
 from duly.ports.clock import Clock
 from duly.ports.declarations import DeclarationStore
+from duly.ports.executions import ExecutionStore
 from duly.ports.grants import GrantStore
 from duly.ports.groups import GroupStore
 from duly.ports.health import HealthStore
@@ -43,7 +45,11 @@ class Transaction(Protocol):
     @property
     def budgets(self) -> BudgetStore: ...
     @property
+    def checkpoints(self) -> CheckpointStore: ...
+    @property
     def declarations(self) -> DeclarationStore: ...
+    @property
+    def executions(self) -> ExecutionStore: ...
     @property
     def grants(self) -> GrantStore: ...
     @property

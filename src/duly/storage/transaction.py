@@ -4,8 +4,10 @@ from duly.storage.executor import Executor
 from duly.storage.sql.accounts import SqlAccounts
 from duly.storage.sql.audit import SqlAudit
 from duly.storage.sql.budgets import SqlBudgets
+from duly.storage.sql.checkpoints import SqlCheckpoints
 from duly.storage.sql.claims import Claims, HotPath
 from duly.storage.sql.declarations import SqlDeclarations
+from duly.storage.sql.executions import SqlExecutions
 from duly.storage.sql.grants import SqlGrants
 from duly.storage.sql.groups import SqlGroups
 from duly.storage.sql.health import SqlHealth
@@ -45,12 +47,20 @@ class SqlTransaction:
         return SqlAudit(self._x)
 
     @property
+    def checkpoints(self) -> SqlCheckpoints:
+        return SqlCheckpoints(self._x)
+
+    @property
     def budgets(self) -> SqlBudgets:
         return SqlBudgets(self._x)
 
     @property
     def declarations(self) -> SqlDeclarations:
         return SqlDeclarations(self._x)
+
+    @property
+    def executions(self) -> SqlExecutions:
+        return SqlExecutions(self._x)
 
     @property
     def grants(self) -> SqlGrants:

@@ -34,6 +34,9 @@ class SqlRuns:
             return await self._x.fetch("newest_runs_of_owner", owner=asked.owner, **filters)
         return await self._x.fetch("newest_runs", **filters)
 
+    async def note_execution(self, run_id: RunId, *, execution: str, trace_id: str | None) -> None:
+        await self._x.fetch("note_execution", id=run_id, run_id=execution, trace_id=trace_id)
+
     async def last_of(self, schedule_ids: Sequence[ScheduleId]) -> Mapping[ScheduleId, Run]:
         rows = await self._x.each("last_runs", [(schedule_id,) for schedule_id in schedule_ids])
         return {run.schedule_id: run for run in map(run_from_row, rows)}

@@ -22,3 +22,6 @@ WHERE schedule_id = :schedule_id
     COALESCE((SELECT scheduled_for FROM schedule_runs WHERE id = :before), 9223372036854775807),
     COALESCE((SELECT own_key FROM schedule_runs WHERE id = :before), ''))
   AND {as_asked} ORDER BY scheduled_for DESC, own_key DESC LIMIT :most
+
+-- name: note_execution
+UPDATE schedule_runs SET run_id = :run_id, trace_id = :trace_id WHERE id = :id AND run_id IS NULL

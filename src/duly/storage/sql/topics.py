@@ -8,3 +8,7 @@ SCHEDULES = "schedules"
 
 def pool_topic(name: str) -> str:
     return f"pool:{name}"
+
+
+def execution_topic(run_id: str) -> str:
+    return f"execution:{run_id}"

@@ -1,0 +1,324 @@
+"""An execution: one idempotent call of a graph, which may take several attempts and has one outcome."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from duly.domain.errors import Conflict, InvalidInput, NotFound, Refused
+from duly.domain.instants import SECOND, Instant, Micros
+from duly.domain.payloads import Payload, json_of, payload_of, value_of
+from duly.domain.schedules import LONGEST_ID
+from duly.domain.texts import storable_of, text_of, whole_number_of
+
+LEASE = Micros(30 * SECOND)
+GRACE = Micros(10 * SECOND)
+PATIENCE = Micros(5 * SECOND)
+TIMEOUT_MS = 15 * 60_000
+LONGEST_TIMEOUT_MS = 24 * 3_600_000
+LONGEST_ERROR = 2_000
+DEFAULT_MODEL = "default"
+GRAPH_RUN = "graph.run"
+"""The kind of the job that has a graph executed."""
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+_GRAPH = re.compile(
+    r"[a-z][a-z0-9_-]{0,31}:[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(@[A-Za-z0-9][A-Za-z0-9_.-]{0,26})?", re.ASCII
+)
+_CODE = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+_MOST_AMOUNT = 10**15
+
+
+class ExecutionStatus(StrEnum):
+    RUNNING = "running"
+    WAITING = "waiting"
+    DONE = "done"
+
+
+class OnCrash(StrEnum):
+    """What becomes of an execution whose holder has died."""
+
+    RESUME = "resume"  # goes on from its last checkpoint
+    RERUN = "rerun"  # starts afresh
+    ASK = "ask"  # waits for a person
+
+
+class WaitsFor(StrEnum):
+    REVIEW = "review"  # the graph asked
+    CRASH = "crash"  # its holder died, and whoever called it wants to be asked
+
+
+class EventKind(StrEnum):
+    TOKEN = "token"  # noqa: S105 - a piece of text
+    UPDATE = "update"
+    CUSTOM = "custom"
+    USAGE = "usage"
+    UNMETERED = "unmetered"
+    INTERRUPT = "interrupt"
+    LOG = "log"
+
+
+class ErrorCode(StrEnum):
+    """Why an execution failed, where no error of Duly's own says it."""
+
+    GRAPH = "graph_error"
+    TIMEOUT = "graph_timeout"
+    RESULT = "graph_result_invalid"
+    LOUD = "graph_too_loud"
+    REJECTED = "rejected"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """One call of a model, known by `unit` within its attempt. Without figures it is unmetered, never free."""
+
+    unit: str
+    model: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    @property
+    def is_metered(self) -> bool:
+        return self.model is not None and self.input_tokens is not None and self.output_tokens is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphResult:
+    """What a graph answered; one that `waits` asks `output` of a person, and is not over."""
+
+    output: Any = None
+    waits: bool = False
+
+
+class Reply(NamedTuple):
+    """What a person answered, and which of the graph's questions that answers."""
+
+    value: Any
+    answers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionRequest:
+    """What is asked for under a key; `max_cost` is in millionths of the account's currency, and is held.
+
+    `schedule_id` is whose budgets count it, besides the account's.
+    """
+
+    key: str
+    graph_id: str
+    grant_id: str
+    input: Mapping[str, Any]
+    max_cost: int | None = None
+    on_crash: OnCrash = OnCrash.RESUME
+    timeout_ms: int = TIMEOUT_MS
+    schedule_id: str | None = None
+
+    def __post_init__(self) -> None:
+        execution_key_of(self.key)
+        graph_id_of(self.graph_id)
+        text_of(self.grant_id, field="grant_id")
+        payload_of(dict(self.input), field="input")
+        if not isinstance(self.messages, list):
+            raise InvalidInput("input.messages", "is not a list", fix="pass a list of messages, or leave it out")
+        text_of(self.model, field="input.model", longest=200)
+        if self.max_cost is not None:
+            whole_number_of(self.max_cost, field="max_cost", least=0, most=_MOST_AMOUNT)
+        whole_number_of(self.timeout_ms, field="timeout_ms", least=1, most=LONGEST_TIMEOUT_MS)
+        if self.schedule_id is not None:
+            text_of(self.schedule_id, field="schedule_id", longest=LONGEST_ID)
+
+    @property
+    def messages(self) -> Any:
+        return self.input.get("messages", [])
+
+    @property
+    def model(self) -> str:
+        return self.input.get("model", DEFAULT_MODEL)  # type: ignore[no-any-return]
+
+    @property
+    def written(self) -> Payload:
+        """Names in order, so that what asks for the same is written alike."""
+        asked = {
+            "graph_id": self.graph_id,
+            "grant_id": self.grant_id,
+            "input": dict(self.input),
+            "max_cost": self.max_cost,
+            "on_crash": self.on_crash.value,
+            "schedule_id": self.schedule_id,
+            "timeout_ms": self.timeout_ms,
+        }
+        return Payload(json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":")))
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256(self.written.encode()).hexdigest()
+
+
+def request_of(key: str, written: Payload) -> ExecutionRequest:
+    asked = value_of(written)
+    return ExecutionRequest(key=key, **{**asked, "on_crash": OnCrash(asked["on_crash"])})
+
+
+class Claim(NamedTuple):
+    """What an attempt is known by: every write of its own shows the token."""
+
+    key: str
+    run_id: str
+    attempt: int
+    token: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """`ok` is none until it is over. `expires_at` is read by the clock of its era."""
+
+    key: str
+    request_hash: str
+    request: Payload
+    graph_id: str
+    grant_id: str
+    run_id: str
+    trace_id: str
+    status: ExecutionStatus
+    ok: bool | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    result: Payload | None = None
+    waits_for: WaitsFor | None = None
+    reply: Payload | None = None
+    attempt: int = 1
+    token: int
+    era: str
+    expires_at: Micros
+    created_at: Instant
+    completed_at: Instant | None = None
+
+    @property
+    def claim(self) -> Claim:
+        return Claim(self.key, self.run_id, self.attempt, self.token)
+
+    @property
+    def is_replied(self) -> bool:
+        """Whether it waits no longer: whoever calls next goes on with it."""
+        return self.status is ExecutionStatus.WAITING and self.reply is not None
+
+    @property
+    def replied(self) -> Reply | None:
+        if self.reply is None:
+            return None
+        kept = value_of(self.reply)
+        return Reply(kept["value"], tuple(kept["answers"]))
+
+    def questions(self) -> tuple[str, ...]:
+        asked = value_of(self.result) if self.result else {}
+        interrupts = asked.get("interrupts", []) if isinstance(asked, dict) else []
+        return tuple(each["id"] for each in interrupts if isinstance(each, dict) and isinstance(each.get("id"), str))
+
+    def frees_in(self, *, era: str, lease_now: Micros, grace: Micros) -> Micros:
+        """How long until somebody else may take over; nothing is left of what was counted in another era."""
+        return Micros(max(self.expires_at + grace - lease_now, 0)) if era == self.era else Micros(0)
+
+
+class Ended(NamedTuple):
+    """How an attempt ended: `ok` is none if the execution is not over, but waits."""
+
+    ok: bool | None
+    error_code: str | None = None
+    error_message: str | None = None
+    result: Payload | None = None
+
+
+class ExecutionEvent(NamedTuple):
+    """Numbered through all attempts of its run, from 1 on."""
+
+    run_id: str
+    seq: int
+    attempt: int
+    at: Instant
+    kind: EventKind
+    data: Payload
+
+
+def failed(code: str, message: str) -> Ended:
+    """Bounded, and only characters that both databases keep; a code that is none is the graph's own fault."""
+    code = code if _CODE.fullmatch(code) else ErrorCode.GRAPH
+    text = message.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return Ended(ok=False, error_code=code, error_message=text[:LONGEST_ERROR])
+
+
+def ended_with(result: GraphResult) -> Ended:
+    """A result that is no JSON, or too much of it, is a failure that says so."""
+    try:
+        output = json_of(result.output, field="result")
+    except (InvalidInput, RecursionError) as error:
+        return failed(ErrorCode.RESULT, f"the graph's result cannot be kept: {error}")
+    return Ended(ok=None if result.waits else True, result=output)
+
+
+def execution_key_of(value: object) -> str:
+    if not isinstance(value, str) or _KEY.fullmatch(value) is None:
+        raise InvalidInput("Idempotency-Key", "is not a key", fix="use 1 to 255 visible ASCII characters, no spaces")
+    return value
+
+
+def graph_id_of(value: object) -> str:
+    if not isinstance(value, str) or _GRAPH.fullmatch(value) is None:
+        raise InvalidInput("graph_id", f"{ascii(value)[:60]} is no graph", fix="name it as provider:name or …@version")
+    return value
+
+
+def reason_of(value: object) -> str:
+    return storable_of(value, field="reason", longest=1_000)
+
+
+class UnknownGraph(NotFound):
+    code = "unknown_graph"
+
+    def __init__(self, graph_id: str) -> None:
+        super().__init__(f"there is no graph {graph_id!r} here")
+        self.graph_id = graph_id
+
+
+class UnknownExecution(NotFound):
+    code = "unknown_execution"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"there is no execution {run_id!r}")
+        self.run_id = run_id
+
+
+class NotWaiting(Conflict):
+    """There is nothing to reply: it runs, or it is over."""
+
+    code = "execution_not_waiting"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"execution {run_id} does not wait for a reply")
+        self.run_id = run_id
+
+
+class LeaseLost(Refused):
+    """Somebody else may have taken over: this attempt must spend nothing more."""
+
+    code = "execution_lease_lost"
+
+    def __init__(self, run_id: str, attempt: int) -> None:
+        super().__init__(f"attempt {attempt} of execution {run_id} lost its lease, and may have been taken over")
+        self.run_id = run_id
+        self.attempt = attempt
+
+
+class GraphFailed(Conflict):
+    """The graph ran and did not succeed; `error_code` is kept as the execution's."""
+
+    code = "graph_failed"
+
+    def __init__(self, message: str, *, error_code: str = ErrorCode.GRAPH) -> None:
+        super().__init__(message)
+        self.error_code = error_code

@@ -1,0 +1,177 @@
+"""The job that has a graph executed: looks at the grant, asks the execution service, notes which run it was.
+
+No graph is loaded here, and no model reached: the service is somewhere else, even if that is in this process.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
+
+import httpx2
+
+from duly.application.grants import Grants
+from duly.application.jobs import Jobs
+from duly.application.runs import Runs
+from duly.domain.errors import DulyError, InvalidInput
+from duly.domain.instants import SECOND, Micros
+from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus
+from duly.domain.payloads import json_of, value_of
+from duly.domain.schedules import schedule_of_key
+from duly.domain.sessions import ClaimedJob
+from duly.ports.clock import Clock
+from duly.worker.handlers import failure
+
+MOST_LAUNCHES = 5
+"""How often a call is repeated that the service did not answer; that it still runs is an answer."""
+
+_WAITING_EVERY = Micros(5 * SECOND)
+_LONGEST_RETRY_S = 60
+_CANCEL_WITHIN_S = 3.0
+_ASKED = ("max_cost", "on_crash", "timeout_ms")
+# A budget that says skip closes the slot; that is no failure of the run.
+_SKIPPED = frozenset({"over_budget"})
+
+
+class Closes(Protocol):
+    async def close(self) -> None: ...
+
+
+class _Answer(NamedTuple):
+    """`again_in` is when to ask again; without it, this is how it ended."""
+
+    ending: Ending | None = None
+    again_in: Micros | None = None
+    is_launch: bool = True
+    outcome: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphRuns:
+    """Its params are `graph_id`, `grant_id` and `input`; `key`, unless it is the slot's.
+
+    Whoever dies in the middle is followed by another job under the same key, which has the same outcome.
+    """
+
+    clock: Clock
+    jobs: Jobs
+    grants: Grants
+    runs: Runs
+    client: httpx2.AsyncClient
+    executions: Closes | None = None
+
+    async def __call__(self, job: ClaimedJob) -> Ending:
+        params: Any = value_of(job.payload)
+        try:
+            graph_id, grant_id = params["graph_id"], params["grant_id"]
+            await self.grants.validate(grant_id, graph_id=graph_id)
+        except KeyError as missing:
+            return failure(f"its params name no {missing.args[0]}", retryable=False)
+        except DulyError as refusal:
+            return failure(f"{refusal.code}: {refusal}", retryable=False)
+        key = params.get("key") or job.key or job.chain
+        try:
+            return await self._ended(job, graph_id, key, params)
+        except asyncio.CancelledError:
+            await self._cancel(job, graph_id, key)
+            raise
+
+    async def _ended(self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any]) -> Ending:
+        launches, asked = 0, _body_of(job, params)
+        while True:
+            answer = await self._ask(graph_id, key, asked)
+            await self._note(job, answer.outcome)
+            launches += answer.is_launch
+            if answer.ending is not None and (answer.again_in is None or launches >= MOST_LAUNCHES):
+                return answer.ending
+            await self.clock.sleep(answer.again_in or _WAITING_EVERY)
+
+    async def _cancel(self, job: ClaimedJob, graph_id: str, key: str) -> None:
+        """A run that is cancelled must spend nothing more.
+
+        A worker that only stops leaves its graph alone: the job that follows has the outcome.
+        """
+        with suppress(DulyError, httpx2.HTTPError, TimeoutError):
+            async with asyncio.timeout(_CANCEL_WITHIN_S):
+                known = await self.jobs.get(job.id)
+                if _is_cancelled(known):
+                    await self.client.delete(_path(graph_id), headers={"Idempotency-Key": key})
+
+    async def close(self) -> None:
+        """With the service, if it is in this process."""
+        if self.executions is not None:
+            await self.executions.close()
+        await self.client.aclose()
+
+    async def _note(self, job: ClaimedJob, outcome: Mapping[str, Any] | None) -> None:
+        if outcome is not None and job.ledger_run is not None:
+            await self.runs.note_execution(
+                job.ledger_run, execution=outcome["run_id"], trace_id=outcome.get("trace_id")
+            )
+
+    async def _ask(self, graph_id: str, key: str, body: Mapping[str, Any]) -> _Answer:
+        try:
+            response = await self.client.post(_path(graph_id), json=body, headers={"Idempotency-Key": key})
+            return _read(response)
+        except (httpx2.HTTPError, InvalidInput) as error:
+            why = f"the execution service could not be asked: {type(error).__name__}: {error}"
+            return _Answer(failure(why), again_in=Micros(SECOND))
+
+
+def _body_of(job: ClaimedJob, params: Mapping[str, Any]) -> dict[str, Any]:
+    body = {"execution_grant_id": params["grant_id"], "input": params.get("input") or {}}
+    if job.ledger_run is not None and job.key is not None:
+        body["schedule_id"] = schedule_of_key(job.key, job.lane)
+    return body | {name: params[name] for name in _ASKED if params.get(name) is not None}
+
+
+def _is_cancelled(job: Job | FinishedJob) -> bool:
+    return job.status is JobStatus.CANCELLED if isinstance(job, FinishedJob) else job.cancel_reason is not None
+
+
+def _path(graph_id: str) -> str:
+    return f"/api/internal/graphs/{quote(graph_id, safe=':@')}/runs"
+
+
+def _read(response: httpx2.Response) -> _Answer:
+    said = _object(response)
+    if response.status_code == 200:
+        return _Answer(_ending(said), outcome=said)
+    if response.status_code == 202:
+        return _Answer(again_in=_WAITING_EVERY, is_launch=False, outcome=said)
+    detail = f"{said.get('code', response.status_code)}: {said.get('detail', 'no reason given')}"
+    if response.status_code == 409:
+        return _Answer(failure(detail), again_in=_retry_after(response), is_launch=False)
+    if response.status_code >= 500 or response.status_code == 429:
+        return _Answer(failure(f"the execution service failed: {detail}"), again_in=_retry_after(response))
+    return _Answer(failure(detail, retryable=False))
+
+
+def _ending(said: Mapping[str, Any]) -> Ending:
+    kept = {name: said.get(name) for name in ("run_id", "trace_id")}
+    if said.get("ok") is True:
+        return Ending(status=JobStatus.COMPLETED, result=json_of(kept, field="result"))
+    code = str(said.get("error_code"))[:200]
+    why = f"{code}: execution {kept['run_id']} says more"
+    if code in _SKIPPED:
+        return Ending(status=JobStatus.SKIPPED, error=why)
+    return failure(why, retryable=False)
+
+
+def _object(response: httpx2.Response) -> Mapping[str, Any]:
+    try:
+        said = json.loads(response.content)
+    except ValueError:
+        said = None
+    if response.status_code in (200, 202) and not (isinstance(said, dict) and isinstance(said.get("run_id"), str)):
+        raise InvalidInput("answer", "of the execution service is no outcome")
+    return said if isinstance(said, dict) else {}
+
+
+def _retry_after(response: httpx2.Response) -> Micros:
+    given = response.headers.get("retry-after", "")
+    seconds = int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 1
+    return Micros(min(max(seconds, 1), _LONGEST_RETRY_S) * SECOND)

@@ -1,0 +1,80 @@
+"""Graphs that tests execute, and a clock that passes only when a test says so."""
+
+import asyncio
+from typing import Any
+
+from duly.application.attempts import AttemptPace
+from duly.application.executions import Executions
+from duly.bootstrap import Queue, Registry
+from duly.domain.amounts import UNIT
+from duly.domain.executions import ExecutionRequest
+from duly.domain.instants import Micros
+from tests.contracts.clocks import SettableClock
+
+GRAPH = "python:g"
+
+
+class PatientClock(SettableClock):
+    """Whoever sleeps does so until a test lets the time pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sleepers: list[tuple[int, asyncio.Future[None]]] = []
+
+    async def sleep(self, duration: Micros) -> None:
+        if duration <= 0:
+            await asyncio.sleep(0)
+            return
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.append((self._lease + duration, woken))
+        await woken
+
+    def advance(self, seconds: float = 0, *, micros: int = 0) -> None:
+        super().advance(seconds, micros=micros)
+        due = [sleeper for sleeper in self._sleepers if sleeper[0] <= self._lease]
+        self._sleepers = [sleeper for sleeper in self._sleepers if sleeper[0] > self._lease]
+        for _, woken in due:
+            if not woken.done():
+                woken.set_result(None)
+
+    async def pass_slowly(self, seconds: float, *, step: float = 1.0) -> None:
+        """So that whoever is woken in between has acted before more of it passes."""
+        for _ in range(int(seconds / step)):
+            self.advance(step)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.005)
+
+
+class House:
+    """An account with money, a grant on it, and the execution service for one graph."""
+
+    def __init__(self, queue: Queue, grant_id: str, account_id: str, executions: Executions) -> None:
+        self.queue = queue
+        self.grant_id = grant_id
+        self.account_id = account_id
+        self.executions = executions
+
+    def asks(self, key: str = "k", **given: Any) -> ExecutionRequest:
+        defaults: dict[str, Any] = {"graph_id": GRAPH, "grant_id": self.grant_id, "input": {}}
+        return ExecutionRequest(key=key, **{**defaults, **given})
+
+    def beside(self, queue: Queue, graph: Any) -> Executions:
+        """The service of another process."""
+        return service(queue, graph)
+
+
+def service(queue: Queue, graph: Any, *, graph_id: str = GRAPH, pace: AttemptPace | None = None) -> Executions:
+    registry = Registry()
+    registry.add(graph_id, graph)
+    return queue.executions(registry, pace=pace)
+
+
+async def house(
+    queue: Queue, graph: Any, *, credit: int = 10 * UNIT, scope: str = "*", pace: AttemptPace | None = None
+) -> House:
+    account = await queue.accounts.create(owner="ann", name="main")
+    if credit:
+        await queue.accounts.credit(account.id, amount=credit, key="first")
+    grant = await queue.grants.create(owner="ann", account_id=account.id, scopes=[f"graph:execute:{scope}"])
+    return House(queue, grant.id, account.id, service(queue, graph, pace=pace))
