@@ -24,7 +24,7 @@ _SAID = {
     413: "The body is larger than 1 MiB.",
     415: "The body is not sent as JSON.",
     421: "The server answers to loopback names only.",
-    422: "What was given cannot mean anything; `errors` says where.",
+    422: "What was given cannot mean anything, or is not known here; `errors` says where.",
     500: "The server failed.",
     503: "The store cannot answer now; trying again is safe.",
 }
@@ -77,13 +77,11 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
 def _statuses(path: str, method: str, operation: dict[str, Any], *, is_open: bool) -> list[int]:
     """Which problems an operation can have, told from what it takes."""
     operation["responses"].pop("422", None)
-    found = {413, 421, 500, 503} | (set() if is_open else {401, 403})
+    found = {413, 421, 422, 500, 503} | (set() if is_open else {401, 403})
     names = {parameter["name"].lower() for parameter in operation.get("parameters", ())}
     if "requestBody" in operation:
-        found |= {400, 415, 422}
-    if names:
-        found.add(422)
-    if "{" in path or "schedule" in names:
+        found |= {400, 415}
+    if "{" in path or "schedule_id" in names:
         found.add(404)
     if "if-match" in names:
         found.add(412)

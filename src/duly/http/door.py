@@ -17,11 +17,15 @@ from duly.domain.requests import Request as KeyedRequest
 from duly.domain.tokens import Caller, Role, Unauthenticated
 from duly.http.problems import Refusal, problem_from
 from duly.http.use_cases import UseCases
+from duly.wire.pointers import pointer_to
 from duly.wire.strict_json import MalformedJson, value_from
+from duly.wire.suggestions import unknown
 
 ROLE = "x-duly-role"
 NOBODY = "nobody"
 _LEAST_ROLES = {"GET": Role.VIEWER}
+_MOST_NAMED = 20
+_LONGEST_NAME = 40
 _KEPT_HEADERS = ("etag", "location", "retry-after", "www-authenticate")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -91,6 +95,7 @@ class Door(APIRoute):
         handle = super().get_route_handler()
         role = self.role
         takes_body = self.body_field is not None
+        asked = frozenset(each.alias for each in self.dependant.query_params)
 
         async def answered(request: Request) -> Response:
             try:
@@ -102,6 +107,7 @@ class Door(APIRoute):
             request = _StrictRequest(request.scope, request.receive)
             try:
                 _admit(request, role)
+                _require_known(request, asked)
                 if takes_body:
                     await _require_json(request)
                 if request.method == "POST" and "idempotency-key" in request.headers and role is not None:
@@ -120,6 +126,17 @@ def _admit(request: Request, role: Role | None) -> None:
             raise Unauthenticated
         caller.require(role)
     request.state.visit = Visit(request.app.state.queue, caller, request)  # type: ignore[arg-type] # open routes ask for no caller
+
+
+def _require_known(request: Request, known: frozenset[str]) -> None:
+    """A parameter that is passed over is a wish that is not granted: `?withdrw=true` must not delete without it."""
+    strange = [name for name in request.query_params if name not in known]
+    if strange:
+        errors = tuple(
+            (pointer_to("query", name[:_LONGEST_NAME]), unknown(name, known, what="parameter"))
+            for name in strange[:_MOST_NAMED]
+        )
+        raise Refusal(422, "; ".join(why for _, why in errors), code="invalid_input", errors=errors)
 
 
 async def _require_json(request: Request) -> None:

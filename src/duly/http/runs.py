@@ -34,14 +34,14 @@ _STREAM = {
 async def list_runs(
     visit: Visiting,
     *,
-    schedule: Annotated[Text | None, Query(description="Only runs of this schedule.")] = None,
+    schedule_id: Annotated[Text | None, Query(description="Only runs of this schedule.")] = None,
     status: StatusAsked = None,
     kind: KindAsked = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
     """The last opened first."""
-    return await listed_runs(visit, schedule_id=schedule, status=status, kind=kind, limit=limit, cursor=cursor)
+    return await listed_runs(visit, schedule_id=schedule_id, status=status, kind=kind, limit=limit, cursor=cursor)
 
 
 async def listed_runs(
