@@ -11,13 +11,13 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
-from duly.domain.errors import DulyError
+from duly.domain.errors import DulyError, InvalidInput
 from duly.domain.requests import Answer, Claimed
 from duly.domain.requests import Request as KeyedRequest
 from duly.domain.tokens import Caller, Role, Unauthenticated
 from duly.http.problems import Refusal, problem_from
 from duly.http.use_cases import UseCases
-from duly.wire.pointers import pointer_to
+from duly.wire.pointers import NOTHING, Asked, pointer_to
 from duly.wire.strict_json import MalformedJson, value_from
 from duly.wire.suggestions import unknown
 
@@ -95,12 +95,15 @@ class Door(APIRoute):
         handle = super().get_route_handler()
         role = self.role
         takes_body = self.body_field is not None
+        shape = self.body_field.field_info.annotation if self.body_field is not None else None
         asked = frozenset(each.alias for each in self.dependant.query_params)
 
         async def answered(request: Request) -> Response:
             try:
                 return await handle(request)
-            except (DulyError, StarletteHTTPException, RequestValidationError) as error:
+            except (InvalidInput, RequestValidationError) as error:
+                return problem_from(error, request.state.request_id, await _asked(request, shape))
+            except (DulyError, StarletteHTTPException) as error:
                 return problem_from(error, request.state.request_id)
 
         async def enter(request: Request) -> Response:
@@ -117,6 +120,14 @@ class Door(APIRoute):
             return await answered(request)
 
         return enter
+
+
+async def _asked(request: Request, shape: object) -> Asked:
+    """Read again, for those who got it wrong only."""
+    if shape is None:
+        return NOTHING
+    given = await request.json() if await request.body() else None
+    return Asked(shape, given if isinstance(given, dict) else {})
 
 
 def _admit(request: Request, role: Role | None) -> None:
