@@ -32,12 +32,14 @@ async def get_readiness(visit: Visiting) -> Response:
     """Ready if the store answers, a timekeeper is alive, and no slot is overdue."""
     readiness = await visit.queue.health.readiness()
     if not readiness.is_ready:
-        problems = tuple(("", problem) for problem in readiness.problems)
+        # Beyond this machine anybody may ask, and nobody there is told what schedules are called.
+        is_local: bool = visit.request.app.state.access.is_local
+        problems = readiness.problems_with_names if is_local else readiness.problems
         raise Refusal(
             503,
-            "; ".join(readiness.problems),
+            "; ".join(problems),
             code="not_ready",
-            errors=problems,
+            errors=tuple(("", problem) for problem in problems),
             headers={"Retry-After": str(NOT_READY_RETRY_S)},
         )
     return json_answer(
