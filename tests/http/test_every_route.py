@@ -22,6 +22,7 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "preview_backfill": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
     "cancel_run": {"reason": "hers"},
     "cancel_job": {"reason": "hers"},
+    "put_job": {"kind": "greet", "pool": "wide"},
     "update_pool": {"slots": 1},
     "create_token": {"owner": "eve", "role": "admin"},
 }

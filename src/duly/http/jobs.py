@@ -1,4 +1,4 @@
-"""Routes of jobs: look, cancel, read what they said."""
+"""Routes of jobs: put, look, cancel, read what they said."""
 
 from typing import Annotated
 
@@ -7,15 +7,35 @@ from starlette.responses import Response
 
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobId
-from duly.domain.jobs import FinishedJob, Job, JobAlreadyFinished, JobState, JobStatus
+from duly.domain.jobs import FinishedJob, Job, JobAlreadyFinished, JobState, JobStatus, PutOutcome
+from duly.domain.tokens import Role
 from duly.http.answers import json_answer
 from duly.http.cursors import cut, number_from, position_from
-from duly.http.door import Door, Visit, Visiting
+from duly.http.door import Door, Visit, Visiting, for_role
 from duly.http.parameters import Cursor, Flag, Id, Limit, Text
 from duly.wire import jobs as wire
 from duly.wire.shapes import Page
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], route_class=Door)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=wire.JobDetail,
+    openapi_extra=for_role(Role.ADMIN),
+    responses={200: {"description": "A live job had the key: this one, which now stands for what was asked."}},
+    summary="Put a job",
+)
+async def put_job(visit: Visiting, body: wire.NewJob) -> Response:
+    """For admins: a job that no schedule put has no owner. What others want to run, they trigger a schedule for.
+
+    Under a `key` that a live job has, that job is answered, with 200 instead of 201.
+    """
+    drawn = None if visit.draw is None else JobId(f"job_{visit.draw}")
+    put = await visit.queue.jobs.put(wire.new_job_of(body), job_id=drawn)
+    status = 201 if put.outcome is PutOutcome.CREATED else 200
+    return json_answer(await _detail(visit, put.job_id), status, {"Location": f"/api/v1/jobs/{put.job_id}"})
 
 
 @router.get("", response_model=Page[wire.Job], summary="List jobs")
