@@ -33,7 +33,7 @@ SHARED = {"get_pool"}
 def _described() -> list[tuple[str, str, dict[str, Any]]]:
     schema = create_api(None, access=Access(is_local=True)).openapi()  # type: ignore[arg-type] # only described
     hidden = {"operationId": "docs", "summary": "", "responses": {}}
-    return [*operations(schema), ("/docs", "get", hidden), ("/openapi.json", "get", hidden)]
+    return [*operations(schema), *((path, "get", hidden) for path in ("/", "/docs", "/openapi.json"))]
 
 
 ROUTES = _described()
@@ -159,3 +159,15 @@ async def test_what_is_said_of_strange_parameters_is_bounded(quick_site: Site) -
 
     assert len(problem["errors"]) == 20
     assert len(problem["detail"]) < 2_000
+
+
+async def test_the_root_leads_people_to_the_page_and_tells_programs_where_things_are(quick_site: Site) -> None:
+    page = await quick_site.local.get("/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    index = await quick_site.local.get("/")
+
+    assert (page.status_code, page.headers["location"]) == (303, "/docs")
+    assert index.json()["name"] == "Duly"
+    assert {page.headers["vary"], index.headers["vary"]} == {"Accept"}
+    for path in index.json()["links"].values():
+        assert (await quick_site.local.get(path)).status_code == 200, path
+    is_problem(await quick_site.stranger.get("/"), 401)

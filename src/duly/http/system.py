@@ -1,20 +1,29 @@
 """Routes about Duly itself: who asks, whether it is well, what it counts, how to call it."""
 
 from fastapi import APIRouter, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from duly.domain.tokens import Role
 from duly.http.answers import json_answer
 from duly.http.docs_page import SECURITY_HEADERS, page_of
 from duly.http.door import Door, Visiting, for_role
 from duly.http.problems import Refusal
+from duly.version import __version__
 from duly.wire.moments import moment_or_none
-from duly.wire.system import Alive, Me, Ready, me_shape
+from duly.wire.system import Alive, Index, Me, Ready, me_shape
 
 router = APIRouter(tags=["system"], route_class=Door)
 _NOBODY = for_role(None)
 _METRICS = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "In the format of Prometheus."}
 NOT_READY_RETRY_S = 5
+_LINKS = {
+    "docs": "/docs",
+    "openapi": "/openapi.json",
+    **{noun: f"/api/v1/{noun}" for noun in ("schedules", "runs", "jobs", "pools", "tokens", "me")},
+    "health": "/healthz",
+    "readiness": "/readyz",
+    "metrics": "/metrics",
+}
 
 
 @router.get("/api/v1/me", response_model=Me, summary="Who am I?")
@@ -54,6 +63,15 @@ async def get_readiness(visit: Visiting) -> Response:
 async def get_metrics(request: Request) -> Response:
     text: bytes = await request.app.state.metrics()
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@router.get("/", include_in_schema=False)
+async def get_index(request: Request) -> Response:
+    """People are led to the page, programs are told where things are."""
+    varies = {"Vary": "Accept"}
+    if "text/html" in request.headers.get("accept", ""):
+        return RedirectResponse("/docs", 303, varies)
+    return json_answer(Index(version=__version__, links=_LINKS), headers=varies)
 
 
 @router.get("/openapi.json", include_in_schema=False, openapi_extra=for_role(Role.VIEWER))
