@@ -2,20 +2,23 @@
 
 import json
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from duly.domain.ids import PoolName
+from duly.domain.pools import Pool
 from duly.http.access import Access
 from duly.http.api import create_api
 from duly.http.description import TAGS, operations
 from duly.http.docs_page import page_of
 from duly.http.examples import curl_of
+from tests.http.curl import request_of
 from tests.http.site import Site
 
-KEPT = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
+DOCS = Path(__file__).parents[2] / "docs"
+KEPT = DOCS / "reference" / "openapi.json"
 SCHEMA = create_api(None, access=Access(is_local=True)).openapi()  # type: ignore[arg-type] # only described
 
 
@@ -99,20 +102,7 @@ OPERATIONS = [pytest.param(*each, id=each[2]["operationId"]) for each in operati
 async def test_every_example_is_a_request_that_is_understood(
     quick_site: Site, path: str, method: str, operation: dict[str, Any]
 ) -> None:
-    words = iter(shlex.split(curl_of(path, method, operation, SCHEMA["components"]["schemas"])))
-    assert next(words) == "curl"
-    sent: dict[str, Any] = {"method": "GET", "headers": {}}
-    for word in words:
-        if word == "-X":
-            sent["method"] = next(words)
-        elif word == "-H":
-            name, _, value = next(words).partition(": ")
-            sent["headers"][name] = value
-        elif word == "--json":
-            sent["json"] = json.loads(next(words))
-            sent["method"] = "POST" if sent["method"] == "GET" else sent["method"]
-        elif word != "-N":
-            sent["url"] = word.removeprefix("localhost:8470")
+    sent = request_of(curl_of(path, method, operation, SCHEMA["components"]["schemas"]))
     assert sent["method"] == method.upper()
 
     answer = await quick_site.local.request(**sent)
@@ -125,3 +115,14 @@ def test_the_page_escapes_what_it_shows() -> None:
     hostile = json.loads(json.dumps(SCHEMA).replace("Create a schedule", "<script>alert(1)</script>"))
 
     assert "<script" not in page_of(hostile)
+
+
+async def test_the_lines_of_the_page_about_http_work_as_they_stand(quick_site: Site) -> None:
+    await quick_site.queue.pools.define(Pool(name=PoolName("demo"), slots=8))
+    lines = re.findall(r"^curl .*$", (DOCS / "http.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(lines) >= 8
+
+    for line in lines:
+        if "/events" not in line:  # of a run whose id only its reader knows
+            answer = await quick_site.local.request(**request_of(line))
+            assert answer.status_code in (200, 201), (line, answer.text)
