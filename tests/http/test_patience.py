@@ -66,13 +66,14 @@ async def test_who_does_not_come_to_an_end_is_hung_up_on(
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-async def test_a_second_request_has_no_more_time_than_the_first(quick_site: Site) -> None:
+@pytest.mark.parametrize(("first", "drop"), [(BODY, b" "), (b"", b"\r\n")], ids=["body", "empty lines"])
+async def test_a_second_request_has_no_more_time_than_the_first(quick_site: Site, first: bytes, drop: bytes) -> None:
     async with quick_site.served() as served:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(served.url.rpartition(":")[2]))
         writer.write(DONE)
         assert b"200" in await reader.readuntil(b'{"status":"ok"}')
-        writer.write(BODY)
-        async with _dripping(writer, b" "), asyncio.timeout(30):
+        writer.write(first)
+        async with _dripping(writer, drop), asyncio.timeout(30):
             assert _is(await _everything(reader), 408, may_be_lost=True)
         writer.close()
 
