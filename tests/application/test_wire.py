@@ -20,9 +20,10 @@ from duly.domain.schedules import Schedule, Target, new_schedule
 from duly.wire import cadences
 from duly.wire.moments import moment_from
 from duly.wire.plans import cadence_of, changes_of, target_of
-from duly.wire.pointers import pointer_of
+from duly.wire.pointers import pointer_of, said_of
 from duly.wire.schedules import NewSchedule, SchedulePatch, schedule_shape
 from duly.wire.strict_json import MalformedJson, value_from
+from duly.wire.suggestions import nearest
 
 NOW = Instant(1_800_000_000 * SECOND)
 LATER = datetime(2099, 1, 1, tzinfo=UTC)
@@ -66,8 +67,8 @@ def test_a_cron_that_can_no_longer_be_read_is_shown_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("fields", "pointer"),
     [
-        ({}, ""),
-        ({"cron": "0 9 * * *", "every": "1h"}, ""),
+        ({}, "/cron"),
+        ({"cron": "0 9 * * *", "every": "1h"}, "/every"),
         ({"cron": "0 9 * *"}, "/cron"),
         ({"cron": "0 9 * * *", "timezone": "Nowhere"}, "/timezone"),
         ({"every": "0s"}, "/every"),
@@ -80,6 +81,15 @@ def test_a_cadence_that_cannot_be_meant_names_its_place(fields: dict[str, Any], 
         cadences.cadence_of(fields)
 
     assert pointer_of(refused.value) == pointer
+    assert said_of(refused.value).startswith(pointer[1:])
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("tz", "timezone"), ("Cron", "cron"), ("params", "input"), ("interval", "every"), ("xyz", None), ("t" * 99, None)],
+)
+def test_a_name_that_is_nearly_known_leads_to_the_known_one(name: str, meant: str | None) -> None:
+    assert nearest(name, NewSchedule.model_fields) == meant
 
 
 @pytest.mark.req("GRAPH-11")

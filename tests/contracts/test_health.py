@@ -64,7 +64,8 @@ async def test_slots_that_nobody_opens_are_overdue_after_five_seconds(world: Wor
     readiness = await world.queue.health.readiness()
 
     assert (readiness.is_ready, readiness.overdue) == (False, 2)
-    assert readiness.problems == ("slots overdue by more than 5 s: 2 schedules",)
+    assert readiness.problems == ("2 schedules are overdue by more than 5 s",)
+    assert readiness.longest_overdue == ("a", "b")
     await keeping.tick()
     assert (await world.queue.health.readiness()).is_ready
 

@@ -22,6 +22,7 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "preview_backfill": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
     "cancel_run": {"reason": "hers"},
     "cancel_job": {"reason": "hers"},
+    "put_job": {"kind": "greet", "pool": "wide"},
     "update_pool": {"slots": 1},
     "create_token": {"owner": "eve", "role": "admin"},
 }
@@ -32,7 +33,7 @@ SHARED = {"get_pool"}
 def _described() -> list[tuple[str, str, dict[str, Any]]]:
     schema = create_api(None, access=Access(is_local=True)).openapi()  # type: ignore[arg-type] # only described
     hidden = {"operationId": "docs", "summary": "", "responses": {}}
-    return [*operations(schema), ("/docs", "get", hidden), ("/openapi.json", "get", hidden)]
+    return [*operations(schema), *((path, "get", hidden) for path in ("/", "/docs", "/openapi.json"))]
 
 
 ROUTES = _described()
@@ -99,7 +100,7 @@ async def test_lists_hold_only_what_is_the_callers(site: Site) -> None:
         assert (await eve.get(url)).json()["items"] == []
         assert len((await ann.get(url)).json()["items"]) == 1
         assert len((await admin.get(url)).json()["items"]) == 1
-    is_problem(await eve.get("/api/v1/runs", params={"schedule": "hers"}), 404)
+    is_problem(await eve.get("/api/v1/runs", params={"schedule_id": "hers"}), 404)
 
 
 async def test_an_id_that_another_has_is_taken_without_a_word_about_it(site: Site) -> None:
@@ -119,3 +120,54 @@ async def test_every_route_names_its_role_or_has_that_of_its_method(quick_site: 
         marked = operation.get(ROLE)
         is_open = marked in (NOBODY, Role.VIEWER.value) or (marked is None and method == "get")
         assert (answer.status_code == 403) is not is_open, (method, path, answer.status_code)
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), ROUTES, ids=NAMES)
+async def test_no_route_passes_over_a_parameter_that_it_does_not_know(
+    quick_site: Site, path: str, method: str, operation: dict[str, Any]
+) -> None:
+    answer = await _call(quick_site.local, f"{path}?shape=round", method, operation, id="a", name="wide")
+
+    problem = is_problem(answer, 422, "invalid_input")
+    assert [each["pointer"] for each in problem["errors"]] == ["/query/shape"]
+    assert "no parameter 'shape'" in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "meant"),
+    [
+        ("GET", "/api/v1/runs?schedule=a", "schedule_id"),
+        ("DELETE", "/api/v1/schedules/a?withdrw=true", "withdraw"),
+        ("GET", "/api/v1/jobs?Limit=3", "limit"),
+    ],
+)
+async def test_a_parameter_that_is_nearly_known_is_refused_with_the_one_that_is_meant(
+    quick_site: Site, method: str, path: str, meant: str
+) -> None:
+    await quick_site.schedule(id="a")
+
+    problem = is_problem(await quick_site.local.request(method, path), 422, "invalid_input")
+
+    assert problem["detail"].endswith(f"did you mean '{meant}'?")
+    assert (await quick_site.local.get("/api/v1/schedules/a")).status_code == 200
+
+
+async def test_what_is_said_of_strange_parameters_is_bounded(quick_site: Site) -> None:
+    many = "&".join(f"{'x' * 300}{number}=1" for number in range(100))
+
+    problem = is_problem(await quick_site.local.get(f"/api/v1/runs?{many}&%00=1&%ff=2"), 422)
+
+    assert len(problem["errors"]) == 20
+    assert len(problem["detail"]) < 2_000
+
+
+async def test_the_root_leads_people_to_the_page_and_tells_programs_where_things_are(quick_site: Site) -> None:
+    page = await quick_site.local.get("/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    index = await quick_site.local.get("/")
+
+    assert (page.status_code, page.headers["location"]) == (303, "/docs")
+    assert index.json()["name"] == "Duly"
+    assert {page.headers["vary"], index.headers["vary"]} == {"Accept"}
+    for path in index.json()["links"].values():
+        assert (await quick_site.local.get(path)).status_code == 200, path
+    is_problem(await quick_site.stranger.get("/"), 401)

@@ -62,10 +62,10 @@ async def test_runs_are_filtered(site: Site) -> None:
         return [run["schedule_id"] for run in (await site.local.get("/api/v1/runs", params=params)).json()["items"]]
 
     assert await found() == ["b", "a"]
-    assert await found(schedule="a") == ["a"]
+    assert await found(schedule_id="a") == ["a"]
     assert await found(status="success") == []
     assert await found(kind="manual", status="pending") == ["b", "a"]
-    is_problem(await site.local.get("/api/v1/runs", params={"schedule": "c"}), 404, "unknown_schedule")
+    is_problem(await site.local.get("/api/v1/runs", params={"schedule_id": "c"}), 404, "unknown_schedule")
     is_problem(await site.local.get("/api/v1/runs", params={"status": "fine"}), 422)
 
 

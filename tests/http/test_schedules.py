@@ -44,8 +44,8 @@ async def test_a_schedule_is_created_read_changed_and_deleted(site: Site) -> Non
         ({"cron": "0 25 * * *"}, "invalid_cron", "/cron"),
         ({"timezone": "Mars/Olympus"}, "invalid_zone", "/timezone"),
         ({"cron": None, "every": "soon"}, "invalid_interval", "/every"),
-        ({"every": "5m"}, "invalid_input", ""),
-        ({"cron": None}, "invalid_input", ""),
+        ({"every": "5m"}, "invalid_input", "/every"),
+        ({"cron": None}, "invalid_input", "/cron"),
         ({"anchor": "2026-01-01T00:00:00Z"}, "invalid_input", "/anchor"),
         ({"pool": "nowhere"}, "unknown_pool", "/pool"),
         ({"target": "No Such Name"}, "invalid_input", "/target"),
@@ -54,7 +54,7 @@ async def test_a_schedule_is_created_read_changed_and_deleted(site: Site) -> Non
         ({"priority": "7"}, "invalid_input", "/priority"),
         ({"id": "a/b"}, "invalid_input", "/id"),
         ({"start_at": "2027-01-02T00:00:00Z", "end_at": "2027-01-01T00:00:00Z"}, "invalid_input", "/end_at"),
-        ({"at": "2020-01-01T00:00:00Z", "cron": None}, "invalid_input", ""),
+        ({"at": "2020-01-01T00:00:00Z", "cron": None}, "invalid_input", "/at"),
         ({"start_at": "2027-01-02T00:00:00"}, "invalid_input", "/start_at"),
     ],
 )
@@ -65,6 +65,44 @@ async def test_what_cannot_be_meant_is_refused_with_its_place(
 
     assert [each["pointer"] for each in problem["errors"]] == [pointer]
     assert (await quick_site.local.get(URL)).json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"tz": "UTC"}, "there is no field 'tz'; did you mean 'timezone'?"),
+        ({"params": {}}, "there is no field 'params'; did you mean 'input'?"),
+        ({"retry": {"max_atempts": 3}}, "there is no field 'max_atempts'; did you mean 'max_attempts'?"),
+        ({"colour": "red"}, "there is no field 'colour'"),
+        ({"timezone": "europe/berlin"}, "timezone: 'europe/berlin' is not a zone of the tz database"),
+        ({"cron": None, "every": "soon"}, "every, position 0: 'soon' is not a duration"),
+        ({"cron": None, "at": "2020-01-01T00:00:00Z"}, "at: has no fire left"),
+        ({"target": "No Such"}, "target: "),
+        ({"retry": {"max_attempts": 0}}, "retry.max_attempts: "),
+    ],
+)
+async def test_what_is_refused_is_called_as_the_request_calls_it(
+    quick_site: Site, fields: dict[str, Any], said: str
+) -> None:
+    (place,) = is_problem(await quick_site.local.post(URL, json={**DAILY, **fields}), 422)["errors"]
+
+    assert place["detail"].startswith(said)
+
+
+async def test_a_change_that_leaves_no_fire_names_what_it_changed(quick_site: Site) -> None:
+    await quick_site.schedule(id="a")
+
+    problem = is_problem(await quick_site.local.patch(f"{URL}/a", json={"end_at": "2020-01-01T00:00:00Z"}), 422)
+
+    assert problem["errors"] == [{"pointer": "/end_at", "detail": "end_at: has no fire left (choose a later instant)"}]
+
+
+async def test_an_id_that_is_taken_leaves_two_ways_on(quick_site: Site) -> None:
+    await quick_site.schedule(id="a")
+
+    problem = is_problem(await quick_site.local.post(URL, json={**DAILY, "id": "a"}), 409, "schedule_exists")
+
+    assert problem["detail"] == "there is a schedule 'a' already; edit it, or choose another id"
 
 
 @pytest.mark.req("GRAPH-11", error=True)

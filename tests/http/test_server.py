@@ -98,6 +98,19 @@ async def test_readiness_is_about_time_being_kept(site: Site) -> None:
     assert ready["next_fire_at"] is not None
 
 
+async def test_what_is_overdue_is_named_on_this_machine_only(site: Site) -> None:
+    clock = SettableClock()
+    queue = Queue.on(ClockedStorage(site.queue.storage, clock), SystemDice(), site.queue.settings)
+    await queue.schedules.create(owner="ann", schedule_id="hers", cadence=every("1s"), target=Target(kind="greet"))
+    clock.advance(60)
+
+    local = site.client(create_api(queue, access=Access(is_local=True)), "http://127.0.0.1:8470")
+    told = is_problem(await local.get("/readyz"), 503, "not_ready")["detail"]
+    assert told.endswith("1 schedule is overdue by more than 5 s: hers")
+    elsewhere = site.client(create_api(queue, access=Access(is_local=False)))
+    assert "hers" not in (await elsewhere.get("/readyz")).text
+
+
 async def test_metrics_are_what_they_are_given(quick_site: Site) -> None:
     answer = await quick_site.local.get("/metrics")
 

@@ -49,11 +49,15 @@ class Jobs:
         object.__setattr__(self, "_gathering", Gathering(self.storage))
         object.__setattr__(self, "_retries", Retries(self.storage, self.dice, self._places))
 
-    async def put(self, new: NewJob) -> Put:
-        """Durable when it returns. Callers that come while another put commits share the next commit."""
+    async def put(self, new: NewJob, *, job_id: JobId | None = None) -> Put:
+        """Durable when it returns. Callers that come while another put commits share the next commit.
+
+        Who may have to repeat a put gives a `job_id`: a job of that id, live or ended, is found, not put twice.
+        """
         now = self.storage.clock.now()
-        entry = Entry(JobId(self.dice.new_id("job")), new, new.payload, now, self._places.take(now))
-        if not new.resources:
+        drawn = JobId(self.dice.new_id("job")) if job_id is None else job_id
+        entry = Entry(drawn, new, new.payload, now, self._places.take(now))
+        if not new.resources and job_id is None:
             is_added = self._gathering.put_at_once(entry)
             if is_added or (is_added is None and await self._gathering.put(entry)):
                 return Put(entry.id, PutOutcome.CREATED)

@@ -64,8 +64,8 @@ class UnknownPool(NotFound, InvalidInput):
 
     code = "unknown_pool"
 
-    def __init__(self, name: str) -> None:
-        InvalidInput.__init__(self, "pool", f"there is no pool named {name!r}", fix="define it first, with its limit")
+    def __init__(self, name: str, *, field: str = "pool") -> None:
+        InvalidInput.__init__(self, field, f"there is no pool named {name!r}", fix="define it first, with its limit")
         self.name = name
 
 

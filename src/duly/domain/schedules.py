@@ -239,7 +239,7 @@ class ScheduleExists(Conflict):
     code = "schedule_exists"
 
     def __init__(self, schedule_id: str) -> None:
-        super().__init__(f"there is a schedule {schedule_id!r} already; upsert it, or choose another id")
+        super().__init__(f"there is a schedule {schedule_id!r} already; edit it, or choose another id")
         self.schedule_id = schedule_id
 
 

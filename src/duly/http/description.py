@@ -1,5 +1,7 @@
 """The API's description: what FastAPI finds, with every problem listed and the ways in."""
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,8 +15,28 @@ DESCRIPTION = (
     "Times are RFC 3339 with Z. Lists are `items` and `next_cursor`. Every error is `application/problem+json` with a "
     "stable `code`. A POST with an `Idempotency-Key` is executed once, and answered alike however often it is sent."
 )
+# Its path, its method, and what is said of it.
+Operation = tuple[str, str, dict[str, Any]]
+# Nouns and what is done to them, in the order in which one meets them.
+TAGS = {
+    "schedules": "What runs when. Made, looked at, changed, paused, run by hand, backfilled, asked why.",
+    "runs": "What a schedule opened: one per slot, and those by hand. Looked at, followed, cancelled.",
+    "jobs": "What workers do: one attempt each. Put, looked at, read, cancelled.",
+    "pools": "How much runs at once, shared by everybody.",
+    "tokens": "Who may call from elsewhere. For admins.",
+    "system": "Who asks, and how Duly is.",
+}
+_ORDER = (
+    *("create_schedule", "list_schedules", "get_schedule", "update_schedule", "delete_schedule"),
+    *("pause_schedule", "resume_schedule", "trigger_schedule", "list_upcoming", "list_schedule_runs"),
+    *("explain_schedule", "list_revisions", "preview_cadence", "preview_backfill", "backfill_schedule"),
+    *("list_runs", "get_run", "follow_run", "cancel_run"),
+    *("put_job", "list_jobs", "get_job", "get_job_log", "cancel_job"),
+    *("list_pools", "get_pool", "update_pool"),
+    *("create_token", "list_tokens", "revoke_token"),
+)
 _REF = "#/components/schemas/{model}"
-_SAID = {
+PROBLEMS = {
     400: "The body is not JSON.",
     401: "No valid token.",
     403: "The caller's role does not cover this, or a page of another origin asks.",
@@ -24,7 +46,7 @@ _SAID = {
     413: "The body is larger than 1 MiB.",
     415: "The body is not sent as JSON.",
     421: "The server answers to loopback names only.",
-    422: "What was given cannot mean anything; `errors` says where.",
+    422: "What was given cannot mean anything, or is not known here; `errors` says where.",
     500: "The server failed.",
     503: "The store cannot answer now; trying again is safe.",
 }
@@ -55,14 +77,29 @@ def described(api: FastAPI, describe: Callable[[], dict[str, Any]]) -> dict[str,
     schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     for path, method, operation in operations(schema):
         _complete(path, method, operation)
-    return schema
+    schema["tags"] = [{"name": name, "description": said} for name, said in TAGS.items()]
+    schema["paths"] = {path: schema["paths"][path] for path, _, _ in operations(schema)}
+    api.openapi_schema = _with_plain_names(schema)
+    return api.openapi_schema
 
 
-def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, item in schema["paths"].items():
-        for method in _METHODS:
-            if method in item:
-                yield path, method, item[method]
+def operations(schema: dict[str, Any]) -> Iterator[Operation]:
+    """All there are, noun by noun."""
+    found = [
+        (path, method, item[method]) for path, item in schema["paths"].items() for method in _METHODS if method in item
+    ]
+    return iter(sorted(found, key=lambda each: _place(each[2])))
+
+
+def _place(operation: dict[str, Any]) -> tuple[int, int]:
+    name, (tag,) = operation["operationId"], operation["tags"]
+    return list(TAGS).index(tag), _ORDER.index(name) if name in _ORDER else len(_ORDER)
+
+
+def _with_plain_names(schema: dict[str, Any]) -> dict[str, Any]:
+    """`Page_Run_` and `Page[Run]`, as shapes with a parameter are called, as `RunPage`."""
+    plain: dict[str, Any] = json.loads(re.sub(r"\bPage[_[]([A-Za-z]+)[_\]](?=\")", r"\1Page", json.dumps(schema)))
+    return plain
 
 
 def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
@@ -77,13 +114,11 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
 def _statuses(path: str, method: str, operation: dict[str, Any], *, is_open: bool) -> list[int]:
     """Which problems an operation can have, told from what it takes."""
     operation["responses"].pop("422", None)
-    found = {413, 421, 500, 503} | (set() if is_open else {401, 403})
+    found = {413, 421, 422, 500, 503} | (set() if is_open else {401, 403})
     names = {parameter["name"].lower() for parameter in operation.get("parameters", ())}
     if "requestBody" in operation:
-        found |= {400, 415, 422}
-    if names:
-        found.add(422)
-    if "{" in path or "schedule" in names:
+        found |= {400, 415}
+    if "{" in path or "schedule_id" in names:
         found.add(404)
     if "if-match" in names:
         found.add(412)
@@ -97,4 +132,4 @@ def _response(status: int) -> dict[str, Any]:
         name: {"description": said, "schema": {"type": "string"}} for name, said in _HEADERS.get(status, {}).items()
     }
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {"description": _SAID[status], "content": content, **({"headers": headers} if headers else {})}
+    return {"description": PROBLEMS[status], "content": content, **({"headers": headers} if headers else {})}

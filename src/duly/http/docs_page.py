@@ -4,20 +4,15 @@ import base64
 import hashlib
 import json
 from html import escape
+from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
-from duly.http.description import operations
+from duly.http.description import PROBLEMS, TAGS, Operation, operations
+from duly.http.door import NOBODY, ROLE
+from duly.http.examples import ADDRESS, curl_of
 
-_STYLE = """
-:root{color-scheme:light dark;--line:#8886;--code:#8882}
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
-pre,code{font:14px/1.4 ui-monospace,monospace;background:var(--code);border-radius:4px;padding:.1em .3em}
-pre{padding:.75rem;overflow:auto}
-section{border-top:1px solid var(--line);padding-top:.5rem;margin-top:1.5rem}
-table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0}
-th{font-weight:600}a:focus-visible,summary:focus-visible{outline:3px solid;outline-offset:2px}
-nav ul{columns:2;padding-left:1.2rem}@media(max-width:40rem){nav ul{columns:1}}
-"""
+_STYLE = files("duly.http").joinpath("docs_page.css").read_text(encoding="utf-8")
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 SECURITY_HEADERS = {
     "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; "
@@ -25,79 +20,134 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
 }
+_ROLES = {
+    NOBODY: "Needs no token.",
+    "admin": "For admins.",
+    "viewer": "For every role.",
+    "operator": "For operators and admins.",
+}
 
 
-def page_of(schema: dict[str, Any]) -> str:
-    found = list(operations(schema))
-    links = "".join(f'<li><a href="#{_e(op["operationId"])}">{_e(op["summary"])}</a></li>' for _, _, op in found)
+def page_of(schema: dict[str, Any], address: str = ADDRESS) -> str:
+    nouns = [(tag, list(found)) for tag, found in groupby(operations(schema), lambda each: each[2]["tags"][0])]
+    schemas = schema["components"]["schemas"]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>Duly API</title><style>{_STYLE}</style></head><body>"
-        f"<header><h1>Duly API {_e(schema['info']['version'])}</h1><p>{_text(schema['info']['description'])}</p>"
-        '<p>For programs: <a href="/openapi.json">openapi.json</a></p></header>'
-        f'<nav aria-label="Operations"><h2>Operations</h2><ul>{links}</ul></nav><main>'
-        f"{''.join(_operation(*each) for each in found)}"
-        f"<h2>Schemas</h2>{''.join(_schema(*each) for each in sorted(schema['components']['schemas'].items()))}"
-        "</main></body></html>"
+        '<a class="skip" href="#content">Skip to the content</a><div class="frame">'
+        f'{_navigation(nouns)}<main id="content">{_beginning(schema, address)}'
+        f"{''.join(_noun(tag, found, schemas, address) for tag, found in nouns)}"
+        '<h2 class="noun" id="schemas">Schemas</h2>'
+        f"{''.join(_schema(*each) for each in sorted(schemas.items()))}"
+        "</main></div></body></html>"
     )
 
 
-def _operation(path: str, method: str, operation: dict[str, Any]) -> str:
+def _navigation(nouns: list[tuple[str, list[Operation]]]) -> str:
+    groups: list[tuple[str, str, list[Operation]]] = [
+        ("start", "Start", []),
+        ("errors", "Errors", []),
+        *((tag, tag, found) for tag, found in nouns),
+    ]
+    return (
+        '<nav aria-label="Contents">'
+        + "".join(
+            f'<h2><a href="#{_e(name)}">{_e(title)}</a></h2>'
+            + (f"<ul>{''.join(_link(operation) for _, _, operation in found)}</ul>" if found else "")
+            for name, title, found in [*groups, ("schemas", "Schemas", [])]
+        )
+        + "</nav>"
+    )
+
+
+def _link(operation: dict[str, Any]) -> str:
+    return f'<li><a href="#{_e(operation["operationId"])}">{_e(operation["summary"])}</a></li>'
+
+
+def _beginning(schema: dict[str, Any], address: str) -> str:
+    problems = "".join(f"<dt>{status}</dt><dd>{_text(said)}</dd>" for status, said in PROBLEMS.items())
+    return (
+        f'<header id="start"><h1>Duly API {_e(schema["info"]["version"])}</h1>'
+        "<p>Schedules say when; each of their slots opens a run; a run's job is done by a worker, in a pool.</p>"
+        f"<p>{_text(schema['info']['description'])}</p>"
+        f"{_pre(f'curl {address}/api/v1/me')}<p>On this machine callers need no token. From elsewhere, add "
+        "<code>-H 'Authorization: Bearer duly_…'</code>. For programs, all of this is in "
+        '<a href="/openapi.json">openapi.json</a>.</p></header>'
+        '<h2 class="noun" id="errors">Errors</h2><p>Every one is a <a href="#schema-Problem">Problem</a>, with a '
+        "<code>code</code> that stays the same. They mean the same wherever they are met; operations list only which "
+        f'they can have.</p><dl class="short">{problems}</dl>'
+    )
+
+
+def _noun(tag: str, found: list[Operation], schemas: dict[str, Any], address: str) -> str:
+    parts = "".join(
+        _operation(path, method, operation, curl_of(path, method, operation, schemas, address))
+        for path, method, operation in found
+    )
+    return f'<h2 class="noun" id="{_e(tag)}">{_e(tag)}</h2><p>{_text(TAGS[tag])}</p>{parts}'
+
+
+def _operation(path: str, method: str, operation: dict[str, Any], example: str) -> str:
     name = _e(operation["operationId"])
+    marked = operation.get(ROLE, "viewer" if method == "get" else "operator")
     return (
         f'<section id="{name}" aria-labelledby="{name}-title"><h3 id="{name}-title">{_e(operation["summary"])}</h3>'
-        f"<p><code>{method.upper()} {_e(path)}</code></p><p>{_text(operation.get('description', ''))}</p>"
+        f'<p class="call"><span class="method {method}">{method.upper()}</span><code>{_e(path)}</code></p>'
+        f"{_paragraphs(operation.get('description', ''))}{_pre(example)}"
         f"{_parameters(operation.get('parameters', []))}{_body(operation.get('requestBody'))}"
-        f"{_responses(operation['responses'])}</section>"
+        f'{_answers(operation["responses"])}<p class="soft">{_ROLES[marked]} {_failures(operation["responses"])}</p>'
+        "</section>"
     )
 
 
 def _parameters(parameters: list[dict[str, Any]]) -> str:
     rows = "".join(
-        f'<tr><th scope="row"><code>{_e(each["name"])}</code></th><td>{_e(each["in"])}</td>'
-        f"<td>{_kind(each['schema'])}</td><td>{_text(each.get('description', ''))}</td></tr>"
+        f"<dt><code>{_e(each['name'])}</code></dt><dd>{_text(each.get('description', ''))} "
+        f'<span class="soft">{_kind(each["schema"])}, in the {_e(each["in"])}</span></dd>'
         for each in parameters
     )
-    return f"<h4>Parameters</h4><table>{_head('Name', 'In', 'Type', 'Means')}{rows}</table>" if rows else ""
+    return f"<h4>Parameters</h4><dl>{rows}</dl>" if rows else ""
 
 
 def _body(body: dict[str, Any] | None) -> str:
     if body is None:
         return ""
-    return "<h4>Body</h4>" + "".join(f"<p>{_kind(media['schema'])}</p>" for media in body["content"].values())
+    return "".join(f"<h4>Body</h4><p>{_kind(media['schema'])}</p>" for media in body["content"].values())
 
 
-def _responses(responses: dict[str, Any]) -> str:
+def _answers(responses: dict[str, Any]) -> str:
     rows = "".join(
-        f'<tr><th scope="row">{_e(status)}</th><td>{_text(said["description"])}</td><td>{_contents(said)}</td></tr>'
+        f"<dt>{_e(status)} {_contents(said)}</dt><dd>{_text(said['description'])}</dd>"
         for status, said in sorted(responses.items())
+        if status < "400"
     )
-    return f"<h4>Answers</h4><table>{_head('Status', 'Means', 'Body')}{rows}</table>"
+    return f"<h4>Answers</h4><dl>{rows}</dl>"
+
+
+def _failures(responses: dict[str, Any]) -> str:
+    statuses = ", ".join(_e(status) for status in sorted(responses) if status >= "400")
+    return f'Can fail with {statuses}: see <a href="#errors">Errors</a>.'
 
 
 def _contents(response: dict[str, Any]) -> str:
     return "<br>".join(
-        f"<code>{_e(kind)}</code> {_kind(media.get('schema', {}))}"
+        _kind(media.get("schema", {})) if kind == "application/json" else f"<code>{_e(kind)}</code>"
         for kind, media in response.get("content", {}).items()
     )
 
 
 def _schema(name: str, schema: dict[str, Any]) -> str:
     rows = "".join(
-        f'<tr><th scope="row"><code>{_e(field)}</code></th><td>{_kind(of)}</td>'
-        f"<td>{_text(of.get('description', ''))}{_example(of)}</td></tr>"
+        f"<dt><code>{_e(field)}</code></dt><dd>{_text(of.get('description', ''))}{_example(of)} "
+        f'<span class="soft">{_kind(of)}</span></dd>'
         for field, of in schema.get("properties", {}).items()
     )
     values = " ".join(f"<code>{_e(value)}</code>" for value in schema.get("enum", []))
-    example = "".join(
-        f"<h4>Example</h4><pre>{_e(json.dumps(each, indent=2, ensure_ascii=False))}</pre>"
-        for each in schema.get("examples", [])
-    )
-    table = f"<table>{_head('Field', 'Type', 'Means')}{rows}</table>" if rows else ""
+    example = "".join(_pre(json.dumps(each, indent=2, ensure_ascii=False)) for each in schema.get("examples", []))
     return (
-        f'<section id="schema-{_e(name)}"><h3>{_e(name)}</h3><p>{_text(schema.get("description", ""))}</p>'
-        f"{table}<p>{values}</p>{example}</section>"
+        f'<section id="schema-{_e(name)}"><h3>{_e(name)}</h3>{_paragraphs(schema.get("description", ""))}'
+        f"{f'<dl>{rows}</dl>' if rows else ''}{f'<p>{values}</p>' if values else ''}{example}</section>"
     )
 
 
@@ -118,8 +168,13 @@ def _kind(schema: dict[str, Any]) -> str:
     return _e(f"{kind} ({schema['format']})" if "format" in schema else str(kind))
 
 
-def _head(*names: str) -> str:
-    return "<thead><tr>" + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr></thead>"
+def _pre(text: str) -> str:
+    """Wide ones scroll, and whoever has only a keyboard can scroll them, too."""
+    return f'<pre tabindex="0"><code>{_e(text)}</code></pre>'
+
+
+def _paragraphs(text: str) -> str:
+    return "".join(f"<p>{_text(part)}</p>" for part in text.split("\n\n") if part.strip())
 
 
 def _text(text: str) -> str:

@@ -11,17 +11,21 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
-from duly.domain.errors import DulyError
+from duly.domain.errors import DulyError, InvalidInput
 from duly.domain.requests import Answer, Claimed
 from duly.domain.requests import Request as KeyedRequest
 from duly.domain.tokens import Caller, Role, Unauthenticated
 from duly.http.problems import Refusal, problem_from
 from duly.http.use_cases import UseCases
+from duly.wire.pointers import NOTHING, Asked, pointer_to
 from duly.wire.strict_json import MalformedJson, value_from
+from duly.wire.suggestions import unknown
 
 ROLE = "x-duly-role"
 NOBODY = "nobody"
 _LEAST_ROLES = {"GET": Role.VIEWER}
+_MOST_NAMED = 20
+_LONGEST_NAME = 40
 _KEPT_HEADERS = ("etag", "location", "retry-after", "www-authenticate")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -91,17 +95,22 @@ class Door(APIRoute):
         handle = super().get_route_handler()
         role = self.role
         takes_body = self.body_field is not None
+        shape = self.body_field.field_info.annotation if self.body_field is not None else None
+        asked = frozenset(each.alias for each in self.dependant.query_params)
 
         async def answered(request: Request) -> Response:
             try:
                 return await handle(request)
-            except (DulyError, StarletteHTTPException, RequestValidationError) as error:
+            except (InvalidInput, RequestValidationError) as error:
+                return problem_from(error, request.state.request_id, await _asked(request, shape))
+            except (DulyError, StarletteHTTPException) as error:
                 return problem_from(error, request.state.request_id)
 
         async def enter(request: Request) -> Response:
             request = _StrictRequest(request.scope, request.receive)
             try:
                 _admit(request, role)
+                _require_known(request, asked)
                 if takes_body:
                     await _require_json(request)
                 if request.method == "POST" and "idempotency-key" in request.headers and role is not None:
@@ -113,6 +122,14 @@ class Door(APIRoute):
         return enter
 
 
+async def _asked(request: Request, shape: object) -> Asked:
+    """Read again, for those who got it wrong only."""
+    if shape is None:
+        return NOTHING
+    given = await request.json() if await request.body() else None
+    return Asked(shape, given if isinstance(given, dict) else {})
+
+
 def _admit(request: Request, role: Role | None) -> None:
     caller: Caller | None = request.state.caller
     if role is not None:
@@ -120,6 +137,17 @@ def _admit(request: Request, role: Role | None) -> None:
             raise Unauthenticated
         caller.require(role)
     request.state.visit = Visit(request.app.state.queue, caller, request)  # type: ignore[arg-type] # open routes ask for no caller
+
+
+def _require_known(request: Request, known: frozenset[str]) -> None:
+    """A parameter that is passed over is a wish that is not granted: `?withdrw=true` must not delete without it."""
+    strange = [name for name in request.query_params if name not in known]
+    if strange:
+        errors = tuple(
+            (pointer_to("query", name[:_LONGEST_NAME]), unknown(name, known, what="parameter"))
+            for name in strange[:_MOST_NAMED]
+        )
+        raise Refusal(422, "; ".join(why for _, why in errors), code="invalid_input", errors=errors)
 
 
 async def _require_json(request: Request) -> None:

@@ -4,6 +4,7 @@ import logging
 import re
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from duly.domain.errors import DulyError
@@ -37,6 +38,8 @@ class Gate:
             await self._app(scope, _bounded(receive, headers), outward)
         except (DulyError, Refusal) as refused:
             await outward.say(problem_from(refused, request_id), scope, receive)
+        except ClientDisconnect:
+            _log.debug("request %s was left by its caller", request_id)
         except Exception:  # noqa: BLE001 - whatever it is, its caller gets an answer and the log the reason
             _log.exception("request %s failed", request_id)
             detail = "the server failed; its log says why, under the request's id"

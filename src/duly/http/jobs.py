@@ -1,4 +1,4 @@
-"""Routes of jobs: look, cancel, read what they said."""
+"""Routes of jobs: put, look, cancel, read what they said."""
 
 from typing import Annotated
 
@@ -7,10 +7,11 @@ from starlette.responses import Response
 
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobId
-from duly.domain.jobs import FinishedJob, Job, JobAlreadyFinished, JobState, JobStatus
+from duly.domain.jobs import FinishedJob, Job, JobAlreadyFinished, JobState, JobStatus, PutOutcome
+from duly.domain.tokens import Role
 from duly.http.answers import json_answer
 from duly.http.cursors import cut, number_from, position_from
-from duly.http.door import Door, Visit, Visiting
+from duly.http.door import Door, Visit, Visiting, for_role
 from duly.http.parameters import Cursor, Flag, Id, Limit, Text
 from duly.wire import jobs as wire
 from duly.wire.shapes import Page
@@ -18,7 +19,32 @@ from duly.wire.shapes import Page
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], route_class=Door)
 
 
-@router.get("", response_model=Page[wire.Job], summary="List jobs")
+@router.post(
+    "",
+    status_code=201,
+    response_model=wire.JobDetail,
+    openapi_extra=for_role(Role.ADMIN),
+    responses={
+        200: {
+            "model": wire.JobDetail,
+            "description": "A live job had the key: this one, which now stands for what was asked.",
+        }
+    },
+    summary="Put a job",
+    response_description="The job, which is durable now.",
+)
+async def put_job(visit: Visiting, body: wire.NewJob) -> Response:
+    """For admins: a job that no schedule put has no owner. Others trigger a schedule instead.
+
+    Under a `key` that a live job has, that job is answered, with 200 instead of 201.
+    """
+    drawn = None if visit.draw is None else JobId(f"job_{visit.draw}")
+    put = await visit.queue.jobs.put(wire.new_job_of(body), job_id=drawn)
+    status = 201 if put.outcome is PutOutcome.CREATED else 200
+    return json_answer(await _detail(visit, put.job_id), status, {"Location": f"/api/v1/jobs/{put.job_id}"})
+
+
+@router.get("", response_model=Page[wire.Job], summary="List jobs", response_description="A page of jobs.")
 async def list_jobs(
     visit: Visiting,
     *,
@@ -51,7 +77,12 @@ def _require_fit(*, ended: bool, state: JobState | None, status: JobStatus | Non
         raise InvalidInput("query.status", "is of ended jobs only", fix="ask for a state, or add ended=true")
 
 
-@router.get("/{id}", response_model=wire.JobDetail, summary="Read a job")
+@router.get(
+    "/{id}",
+    response_model=wire.JobDetail,
+    summary="Read a job",
+    response_description="The job, with its progress and artifacts.",
+)
 async def get_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
     return json_answer(await _detail(visit, JobId(id)))
 
@@ -63,7 +94,12 @@ async def _detail(visit: Visit, job_id: JobId) -> wire.JobDetail:
     return wire.job_detail_shape(job, progress, artifacts)
 
 
-@router.post("/{id}/cancel", response_model=wire.JobDetail, summary="Cancel a job")
+@router.post(
+    "/{id}/cancel",
+    response_model=wire.JobDetail,
+    summary="Cancel a job",
+    response_description="The job: cancelled, or asked to stop.",
+)
 async def cancel_job(visit: Visiting, id: Id, body: wire.Cancellation | None = None) -> Response:  # noqa: A002
     """One that nobody has claimed has ended then; one that runs is asked to stop."""
     reason = f"cancelled by {visit.caller.owner}" if body is None else body.reason
@@ -75,7 +111,12 @@ async def cancel_job(visit: Visiting, id: Id, body: wire.Cancellation | None = N
     return json_answer(await _detail(visit, JobId(id)))
 
 
-@router.get("/{id}/log", response_model=Page[wire.LoggedLine], summary="Read what a job said")
+@router.get(
+    "/{id}/log",
+    response_model=Page[wire.LoggedLine],
+    summary="Read what a job said",
+    response_description="A page of lines.",
+)
 async def get_job_log(visit: Visiting, id: Id, limit: Limit = 200, cursor: Cursor = None) -> Response:  # noqa: A002
     """In order; while it runs, follow its run's events instead."""
     job = await visit.queue.jobs.find(JobId(id), owner=visit.sees)

@@ -19,13 +19,13 @@ router = APIRouter(prefix="/api/v1/pools", tags=["pools"], route_class=Door)
 Name = Annotated[Text, Path(min_length=1, max_length=255)]
 
 
-@router.get("", response_model=Page[wire.Pool], summary="List pools")
+@router.get("", response_model=Page[wire.Pool], summary="List pools", response_description="Every pool.")
 async def list_pools(visit: Visiting) -> Response:
     """All of them: pools are shared by everybody."""
     return json_answer(Page[wire.Pool](items=[wire.pool_shape(pool) for pool in await visit.queue.pools.all()]))
 
 
-@router.get("/{name}", response_model=wire.Pool, summary="Read a pool")
+@router.get("/{name}", response_model=wire.Pool, summary="Read a pool", response_description="The pool.")
 async def get_pool(visit: Visiting, name: Name) -> Response:
     try:
         pool = await visit.queue.pools.get(PoolName(name))
@@ -34,7 +34,13 @@ async def get_pool(visit: Visiting, name: Name) -> Response:
     return json_answer(wire.pool_shape(pool))
 
 
-@router.patch("/{name}", response_model=wire.Pool, openapi_extra=for_role(Role.ADMIN), summary="Change a pool")
+@router.patch(
+    "/{name}",
+    response_model=wire.Pool,
+    openapi_extra=for_role(Role.ADMIN),
+    summary="Change a pool",
+    response_description="The pool as it is now.",
+)
 async def update_pool(visit: Visiting, name: Name, body: wire.PoolPatch) -> Response:
     """Its limit, or its mode: `paused` starts no jobs, `draining` takes none."""
     try:

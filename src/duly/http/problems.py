@@ -12,8 +12,9 @@ from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refu
 from duly.domain.pools import PoolDraining, UnknownPool
 from duly.domain.requests import StillRunning
 from duly.domain.tokens import Unauthenticated
-from duly.wire.pointers import pointer_of, pointer_to
+from duly.wire.pointers import NOTHING, Asked, pointer_of, pointer_to, said_of
 from duly.wire.problems import MEDIA_TYPE, problem_of
+from duly.wire.suggestions import unknown
 
 # The first that fits counts: single errors before their families.
 STATUSES: tuple[tuple[type[DulyError], int], ...] = (
@@ -58,12 +59,12 @@ class Refusal(HTTPException):
         self.errors = errors
 
 
-def problem_from(error: Exception, request_id: str) -> Response:
+def problem_from(error: Exception, request_id: str, asked: Asked = NOTHING) -> Response:
     """The answer to any error that is expected; others are raised again."""
     if isinstance(error, DulyError):
-        return _of_duly(error, request_id)
+        return _of_duly(error, request_id, asked)
     if isinstance(error, RequestValidationError):
-        return _of_validation(error.errors(), request_id)
+        return _of_validation(error.errors(), request_id, asked)
     if isinstance(error, StarletteHTTPException):
         code = error.code if isinstance(error, Refusal) else CODES.get(error.status_code, "http_error")
         errors = error.errors if isinstance(error, Refusal) else ()
@@ -88,12 +89,13 @@ def answer(
     return Response(problem.model_dump_json(), status, dict(headers or {}), MEDIA_TYPE)
 
 
-def _of_duly(error: DulyError, request_id: str) -> Response:
-    status = status_of(error)
+def _of_duly(error: DulyError, request_id: str, asked: Asked) -> Response:
+    status, said = status_of(error), str(error)
     errors: Errors = ()
     if status == 422 and isinstance(error, InvalidInput):
-        errors = ((pointer_of(error), str(error)),)
-    return answer(status, error.code, str(error), request_id, errors=errors, headers=_headers(error, status))
+        said = said_of(error, asked)
+        errors = ((pointer_of(error, asked), said),)
+    return answer(status, error.code, said, request_id, errors=errors, headers=_headers(error, status))
 
 
 def _headers(error: DulyError, status: int) -> dict[str, str]:
@@ -103,8 +105,8 @@ def _headers(error: DulyError, status: int) -> dict[str, str]:
     return {"WWW-Authenticate": 'Bearer realm="duly"'} if status == 401 else {}
 
 
-def _of_validation(found: Sequence[Any], request_id: str) -> Response:
-    errors = tuple((_pointer(each["loc"]), _said(each)) for each in found[:_MOST_PLACES])
+def _of_validation(found: Sequence[Any], request_id: str, asked: Asked) -> Response:
+    errors = tuple((_pointer(each["loc"]), _said(each, asked)) for each in found[:_MOST_PLACES])
     detail = "; ".join(f"{pointer or 'the body'}: {why}" for pointer, why in errors)
     return answer(422, "invalid_input", detail, request_id, errors=errors)
 
@@ -113,5 +115,8 @@ def _pointer(place: Sequence[str | int]) -> str:
     return pointer_to(*(place[1:] if place[0] == "body" else place))[:_LONGEST_POINTER]
 
 
-def _said(error: Mapping[str, Any]) -> str:
+def _said(error: Mapping[str, Any], asked: Asked) -> str:
+    if error["type"] == "extra_forbidden":
+        *steps, name = error["loc"][1:]
+        return unknown(str(name), asked.known(*steps), what="field")
     return str(error["msg"]).removeprefix("Value error, ")

@@ -30,18 +30,18 @@ _STREAM = {
 }
 
 
-@router.get("", response_model=Page[wire.Run], summary="List runs")
+@router.get("", response_model=Page[wire.Run], summary="List runs", response_description="A page of runs.")
 async def list_runs(
     visit: Visiting,
     *,
-    schedule: Annotated[Text | None, Query(description="Only runs of this schedule.")] = None,
+    schedule_id: Annotated[Text | None, Query(description="Only runs of this schedule.")] = None,
     status: StatusAsked = None,
     kind: KindAsked = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
     """The last opened first."""
-    return await listed_runs(visit, schedule_id=schedule, status=status, kind=kind, limit=limit, cursor=cursor)
+    return await listed_runs(visit, schedule_id=schedule_id, status=status, kind=kind, limit=limit, cursor=cursor)
 
 
 async def listed_runs(
@@ -59,14 +59,24 @@ async def listed_runs(
     return json_answer(Page[wire.Run](items=[wire.run_shape(run) for run in page], next_cursor=following))
 
 
-@router.get("/{id}", response_model=wire.RunDetail, summary="Read a run and its attempts")
+@router.get(
+    "/{id}",
+    response_model=wire.RunDetail,
+    summary="Read a run and its attempts",
+    response_description="The run, with its attempts.",
+)
 async def get_run(visit: Visiting, id: Id) -> Response:  # noqa: A002
     run = await visit.queue.runs.get(id, owner=visit.sees)
     attempts = await visit.queue.runs.attempts(id, owner=visit.sees)
     return json_answer(wire.run_detail_shape(run, attempts))
 
 
-@router.post("/{id}/cancel", response_model=wire.Run, summary="Cancel a run")
+@router.post(
+    "/{id}/cancel",
+    response_model=wire.Run,
+    summary="Cancel a run",
+    response_description="The run: cancelled, or asked to stop.",
+)
 async def cancel_run(visit: Visiting, id: Id, body: Cancellation | None = None) -> Response:  # noqa: A002
     """One that waits has ended then; one that runs is asked to stop, and stopped if it does not in time."""
     reason = f"cancelled by {visit.caller.owner}" if body is None else body.reason

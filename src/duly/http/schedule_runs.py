@@ -24,6 +24,7 @@ router = APIRouter(prefix="/api/v1/schedules", tags=["schedules"], route_class=D
     response_model=previews.PreviewedCadence,
     openapi_extra=for_role(Role.VIEWER),
     summary="Preview a cadence",
+    response_description="The cadence in words, and when it would fire.",
 )
 async def preview_cadence(visit: Visiting, body: previews.CadencePreview) -> Response:
     """In words, with its next fires and what clock changes do to them. Nothing is saved."""
@@ -33,14 +34,26 @@ async def preview_cadence(visit: Visiting, body: previews.CadencePreview) -> Res
     return json_answer(previews.preview_shape(cadence, body.count, now=moment_of(now)))
 
 
-@router.post("/{id}/trigger", status_code=201, response_model=runs.Run, summary="Run a schedule now")
+@router.post(
+    "/{id}/trigger",
+    status_code=201,
+    response_model=runs.Run,
+    summary="Run a schedule now",
+    response_description="The run that was opened.",
+)
 async def trigger_schedule(visit: Visiting, id: Id) -> Response:  # noqa: A002
     """Paused or not, in the schedule's lane."""
     run = await visit.queue.schedules.run_now(id, owner=visit.sees, key=visit.draw)
     return json_answer(runs.run_shape(run), 201, {"Location": f"/api/v1/runs/{run.id}"})
 
 
-@router.post("/{id}/backfill", status_code=201, response_model=previews.Backfilled, summary="Run fires of the past")
+@router.post(
+    "/{id}/backfill",
+    status_code=201,
+    response_model=previews.Backfilled,
+    summary="Run fires of the past",
+    response_description="The runs that were opened, oldest first.",
+)
 async def backfill_schedule(visit: Visiting, id: Id, body: previews.BackfillRequest) -> Response:  # noqa: A002
     """Oldest first, in the schedule's lane; refused beyond the cap."""
     backfilled = await visit.queue.schedules.backfill(
@@ -54,6 +67,7 @@ async def backfill_schedule(visit: Visiting, id: Id, body: previews.BackfillRequ
     response_model=previews.BackfillPreview,
     openapi_extra=for_role(Role.VIEWER),
     summary="Preview a backfill",
+    response_description="The slots that would run, and whether the cap allows it.",
 )
 async def preview_backfill(visit: Visiting, id: Id, body: previews.BackfillRequest) -> Response:  # noqa: A002
     """Exactly what it would run. Nothing is saved."""
@@ -63,7 +77,12 @@ async def preview_backfill(visit: Visiting, id: Id, body: previews.BackfillReque
     return json_answer(previews.backfill_preview_shape(backfill))
 
 
-@router.get("/{id}/runs", response_model=Page[runs.Run], summary="List a schedule's runs")
+@router.get(
+    "/{id}/runs",
+    response_model=Page[runs.Run],
+    summary="List a schedule's runs",
+    response_description="A page of runs.",
+)
 async def list_schedule_runs(
     visit: Visiting,
     id: Id,  # noqa: A002
@@ -77,7 +96,12 @@ async def list_schedule_runs(
     return await listed_runs(visit, schedule_id=id, status=status, kind=kind, limit=limit, cursor=cursor)
 
 
-@router.get("/{id}/why", response_model=Explanation, summary="Ask why")
+@router.get(
+    "/{id}/why",
+    response_model=Explanation,
+    summary="Ask why",
+    response_description="The answer in one word, and in sentences.",
+)
 async def explain_schedule(visit: Visiting, id: Id, slot: SlotAsked = None) -> Response:  # noqa: A002
     """Why the schedule is as it is, or what became of one slot, from recorded facts."""
     schedule_id = ScheduleId(id)

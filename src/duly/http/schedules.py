@@ -24,7 +24,13 @@ _MOST_TRIES = 5
 _NOT_IDS = (".", "..", "preview")
 
 
-@router.post("", status_code=201, response_model=wire.Schedule, summary="Create a schedule")
+@router.post(
+    "",
+    status_code=201,
+    response_model=wire.Schedule,
+    summary="Create a schedule",
+    response_description="The schedule as it was made.",
+)
 async def create_schedule(visit: Visiting, body: wire.NewSchedule) -> Response:
     """Its slots begin strictly after now. An id that was deleted goes on where it ended."""
     drawn = None if visit.draw is None else f"sch_{visit.draw}"
@@ -56,7 +62,12 @@ async def _made_before(visit: Visit, taken: ScheduleExists, asked: Mapping[str, 
     return found
 
 
-@router.get("", response_model=Page[wire.Schedule], summary="List schedules, each with its last run")
+@router.get(
+    "",
+    response_model=Page[wire.Schedule],
+    summary="List schedules, each with its last run",
+    response_description="A page of schedules.",
+)
 async def list_schedules(visit: Visiting, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """In order of id."""
     after = position_from(cursor, "schedules")
@@ -65,13 +76,23 @@ async def list_schedules(visit: Visiting, limit: Limit = 50, cursor: Cursor = No
     return json_answer(Page[wire.Schedule](items=await _shapes(visit, page), next_cursor=following))
 
 
-@router.get("/{id}", response_model=wire.Schedule, summary="Read a schedule")
+@router.get(
+    "/{id}",
+    response_model=wire.Schedule,
+    summary="Read a schedule",
+    response_description="The schedule, with its ETag.",
+)
 async def get_schedule(visit: Visiting, id: Id, if_none_match: IfNoneMatch = None) -> Response:  # noqa: A002
     schedule = await visit.queue.schedules.get(id, owner=visit.sees)
     return schedule_answer(await _shape(visit, schedule), if_none_match=if_none_match)
 
 
-@router.patch("/{id}", response_model=wire.Schedule, summary="Change a schedule")
+@router.patch(
+    "/{id}",
+    response_model=wire.Schedule,
+    summary="Change a schedule",
+    response_description="The schedule as it is now.",
+)
 async def update_schedule(
     visit: Visiting,
     id: Id,  # noqa: A002
@@ -103,7 +124,13 @@ async def _edit(visit: Visit, read: Schedule, patch: wire.SchedulePatch, *, with
     )
 
 
-@router.delete("/{id}", status_code=204, response_class=Response, summary="Delete a schedule")
+@router.delete(
+    "/{id}",
+    status_code=204,
+    response_class=Response,
+    summary="Delete a schedule",
+    response_description="It is deleted.",
+)
 async def delete_schedule(visit: Visiting, id: Id, if_match: IfMatch = None, withdraw: Withdraw = False) -> Response:  # noqa: A002
     """Its runs stay on record."""
     expected = revision_from(if_match)
@@ -114,7 +141,12 @@ async def delete_schedule(visit: Visiting, id: Id, if_match: IfMatch = None, wit
     return Response(status_code=204)
 
 
-@router.post("/{id}/pause", response_model=wire.Schedule, summary="Pause a schedule")
+@router.post(
+    "/{id}/pause",
+    response_model=wire.Schedule,
+    summary="Pause a schedule",
+    response_description="The schedule, paused.",
+)
 async def pause_schedule(visit: Visiting, id: Id, if_match: IfMatch = None, withdraw: Withdraw = False) -> Response:  # noqa: A002
     """Opens no more slots; runs that were opened go on, unless those that wait are withdrawn."""
     expected = revision_from(if_match)
@@ -125,7 +157,12 @@ async def pause_schedule(visit: Visiting, id: Id, if_match: IfMatch = None, with
     return schedule_answer(await _shape(visit, paused))
 
 
-@router.post("/{id}/resume", response_model=wire.Schedule, summary="Resume a schedule")
+@router.post(
+    "/{id}/resume",
+    response_model=wire.Schedule,
+    summary="Resume a schedule",
+    response_description="The schedule, active again.",
+)
 async def resume_schedule(visit: Visiting, id: Id, if_match: IfMatch = None) -> Response:  # noqa: A002
     """Slots open again from now on; those of the pause are not made up for."""
     try:
@@ -135,14 +172,24 @@ async def resume_schedule(visit: Visiting, id: Id, if_match: IfMatch = None) -> 
     return schedule_answer(await _shape(visit, resumed))
 
 
-@router.get("/{id}/upcoming", response_model=Page[Fire], summary="Show the next slots")
+@router.get(
+    "/{id}/upcoming",
+    response_model=Page[Fire],
+    summary="Show the next slots",
+    response_description="The next slots, soonest first.",
+)
 async def list_upcoming(visit: Visiting, id: Id, limit: Annotated[int, Query(ge=1, le=200)] = 5) -> Response:  # noqa: A002
     """When each fires; none, unless the schedule is active."""
     fires = await visit.queue.schedules.upcoming(id, owner=visit.sees, most=limit)
     return json_answer(Page[Fire](items=[fire_shape(fire) for fire in fires]))
 
 
-@router.get("/{id}/revisions", response_model=Page[wire.Revision], summary="Show every version of a schedule")
+@router.get(
+    "/{id}/revisions",
+    response_model=Page[wire.Revision],
+    summary="Show every version of a schedule",
+    response_description="A page of versions.",
+)
 async def list_revisions(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:  # noqa: A002
     """First to last, of a deleted schedule too."""
     seen = number_from(cursor, "revisions")

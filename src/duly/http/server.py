@@ -9,6 +9,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from duly.domain.errors import InvalidInput, Unavailable
+from duly.http.patience import PatientProtocol
 
 GRACE_S = 1
 
@@ -48,7 +49,7 @@ async def serve(
 def _config(api: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         api,
-        http="httptools",
+        http=PatientProtocol,
         ws="none",
         lifespan="off",
         access_log=False,

@@ -16,7 +16,14 @@ router = APIRouter(prefix="/api/v1/tokens", tags=["tokens"], route_class=Door)
 _ADMIN = for_role(Role.ADMIN)
 
 
-@router.post("", status_code=201, response_model=wire.CreatedToken, openapi_extra=_ADMIN, summary="Make a token")
+@router.post(
+    "",
+    status_code=201,
+    response_model=wire.CreatedToken,
+    openapi_extra=_ADMIN,
+    summary="Make a token",
+    response_description="The token, with its secret.",
+)
 async def create_token(visit: Visiting, body: wire.NewToken) -> Response:
     """Its secret is shown this once. What an idempotency key replays is the token without it: no secret is kept."""
     expires_at = None if body.expires_at is None else instant_of(body.expires_at, field="expires_at")
@@ -27,7 +34,13 @@ async def create_token(visit: Visiting, body: wire.NewToken) -> Response:
     return json_answer(wire.created_token_shape(token, secret), 201)
 
 
-@router.get("", response_model=Page[wire.Token], openapi_extra=_ADMIN, summary="List tokens")
+@router.get(
+    "",
+    response_model=Page[wire.Token],
+    openapi_extra=_ADMIN,
+    summary="List tokens",
+    response_description="A page of tokens.",
+)
 async def list_tokens(visit: Visiting, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """In order of id, revoked ones too; never a secret."""
     seen = position_from(cursor, "tokens") or ""
@@ -36,7 +49,13 @@ async def list_tokens(visit: Visiting, limit: Limit = 50, cursor: Cursor = None)
     return json_answer(Page[wire.Token](items=[wire.token_shape(token) for token in page], next_cursor=following))
 
 
-@router.delete("/{id}", response_model=wire.Token, openapi_extra=_ADMIN, summary="Revoke a token")
+@router.delete(
+    "/{id}",
+    response_model=wire.Token,
+    openapi_extra=_ADMIN,
+    summary="Revoke a token",
+    response_description="The token, revoked.",
+)
 async def revoke_token(visit: Visiting, id: Id) -> Response:  # noqa: A002
     """It stays on the list, with the time. Revoking it again changes nothing."""
     return json_answer(wire.token_shape(await visit.queue.tokens.revoke(id, owner=None)))

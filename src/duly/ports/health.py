@@ -8,6 +8,6 @@ from duly.domain.instants import Instant
 
 class HealthStore(Protocol):
     async def vitals(self, *, overdue: Instant) -> Vitals:
-        """Schedules are overdue whose next slot fires before an instant."""
+        """Schedules are overdue whose next slot fires before an instant; the longest overdue are named."""
 
     async def census(self) -> Census: ...

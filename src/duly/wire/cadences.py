@@ -15,6 +15,7 @@ from duly.wire.shapes import Shape
 
 KINDS = ("cron", "every", "at")
 FIELDS = (*KINDS, "timezone", "anchor", "start_at", "end_at")
+_ONE = "give exactly one of cron, every and at"
 # What means nothing beside another kind, and so goes when the kind changes.
 _ONLY_OF = {"timezone": "cron", "anchor": "every"}
 
@@ -40,9 +41,10 @@ class CadenceFields(Shape):
 def cadence_of(fields: Mapping[str, Any]) -> Cadence:
     """The cadence that flat fields say; raises InvalidInput naming the field."""
     given = [kind for kind in KINDS if fields.get(kind) is not None]
-    if len(given) != 1:
-        found = " and ".join(given) or "none of them"
-        raise InvalidInput("cadence", f"{found} given", fix="give exactly one of cron, every and at")
+    if not given:
+        raise InvalidInput("cron", "is missing, and so are every and at", fix=_ONE)
+    if len(given) > 1:
+        raise InvalidInput(given[1], f"is given beside {given[0]}", fix=_ONE)
     for name, kind in _ONLY_OF.items():
         if fields.get(name) is not None and given != [kind]:
             raise InvalidInput(name, f"means nothing beside {given[0]}", fix=f"give it with {kind}, or leave it out")

@@ -2,15 +2,53 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, JsonValue
 
-from duly.domain.instants import moment_of
+from duly.domain.ids import JobKey, Lane, PoolName
+from duly.domain.instants import instant_of, moment_of
 from duly.domain.jobs import FinishedJob, JobState, JobStatus
 from duly.domain.jobs import Job as LiveJob
+from duly.domain.jobs import NewJob as DomainNewJob
 from duly.domain.logs import Artifact, LogLevel, LogLine, Progress
 from duly.domain.payloads import value_of
+from duly.domain.pools import DEFAULT_POOL
+from duly.domain.retries import DEFAULT_RETRY, RetryPolicy
 from duly.wire.moments import Moment, moment_or_none
 from duly.wire.shapes import Shape
+
+_EXAMPLE: dict[str, JsonValue] = {"kind": "digest", "params": {"topic": "news"}, "key": "digest:news"}
+
+
+class JobRetry(Shape):
+    max_attempts: Annotated[int, Field(description="The first one counts.")] = DEFAULT_RETRY.max_attempts
+    backoff_ms: int = DEFAULT_RETRY.backoff_ms
+    backoff_cap_ms: int = DEFAULT_RETRY.backoff_cap_ms
+
+
+class NewJob(Shape):
+    """Whatever is left out has its default."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    kind: Annotated[str, Field(description="The handler that does it.", examples=["digest"])]
+    params: Annotated[dict[str, Any], Field(description="What the handler is given; shown as the job's `input`.")] = (
+        Field(default_factory=dict)
+    )
+    key: Annotated[
+        str | None,
+        Field(
+            description="One live job has it: a job that waits is replaced by this one, one that runs stands for it."
+        ),
+    ] = None
+    lane: Annotated[str | None, Field(description="Jobs of one lane run one after the other.")] = None
+    run_at: Annotated[Moment | None, Field(description="Not before; at once if none is given.")] = None
+    pool: str = DEFAULT_POOL
+    resources: Annotated[list[str], Field(description="Other pools that it takes a place of while it runs.")] = Field(
+        default_factory=list
+    )
+    priority: int = 0
+    retry: JobRetry = JobRetry()
+    timeout_ms: int | None = None
 
 
 class Job(Shape):
@@ -63,6 +101,22 @@ class LoggedLine(Shape):
 
 class Cancellation(Shape):
     reason: Annotated[str, Field(description="Kept with what is cancelled.", examples=["no longer needed"])]
+
+
+def new_job_of(new: NewJob) -> DomainNewJob:
+    """What the core is asked for; raises InvalidInput naming the field."""
+    return DomainNewJob(
+        kind=new.kind,
+        params=new.params,
+        key=None if new.key is None else JobKey(new.key),
+        lane=None if new.lane is None else Lane(new.lane),
+        run_at=None if new.run_at is None else instant_of(new.run_at, field="run_at"),
+        pool=PoolName(new.pool),
+        resources=tuple(map(PoolName, new.resources)),
+        priority=new.priority,
+        retry=RetryPolicy(**new.retry.model_dump()),
+        timeout_ms=new.timeout_ms,
+    )
 
 
 def job_fields(job: LiveJob | FinishedJob) -> dict[str, Any]:

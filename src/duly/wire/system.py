@@ -11,6 +11,12 @@ from duly.wire.moments import Moment
 from duly.wire.shapes import Shape
 
 
+class Index(Shape):
+    name: Literal["Duly"] = "Duly"
+    version: str
+    links: dict[str, str]
+
+
 class Me(Shape):
     owner: str
     role: Role

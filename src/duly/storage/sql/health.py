@@ -1,6 +1,6 @@
 """What readiness and metrics ask for, in SQL."""
 
-from duly.domain.health import Census, Vitals
+from duly.domain.health import MOST_NAMED, Census, Vitals
 from duly.domain.instants import Instant
 from duly.domain.jobs import JobState
 from duly.storage.executor import Executor
@@ -14,8 +14,9 @@ class SqlHealth:
         self._x = executor
 
     async def vitals(self, *, overdue: Instant) -> Vitals:
-        (row,) = await self._x.fetch("vitals", overdue=overdue)
-        return Vitals(*row)
+        ((alive_at, next_fire_at, count),) = await self._x.fetch("vitals", overdue=overdue)
+        late = await self._x.fetch("longest_overdue", overdue=overdue, most=MOST_NAMED) if count else []
+        return Vitals(alive_at, next_fire_at, count, tuple(schedule_id for (schedule_id,) in late))
 
     async def census(self) -> Census:
         jobs = await self._x.fetch("count_jobs")

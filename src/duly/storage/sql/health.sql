@@ -5,6 +5,9 @@ SELECT (SELECT alive_at FROM coverage ORDER BY started_at DESC LIMIT 1),
        (SELECT min(fire_at) FROM schedules WHERE fire_at IS NOT NULL),
        (SELECT count(*) FROM schedules WHERE fire_at IS NOT NULL AND fire_at < :overdue)
 
+-- name: longest_overdue
+SELECT id FROM schedules WHERE fire_at IS NOT NULL AND fire_at < :overdue ORDER BY fire_at, id LIMIT :most
+
 -- name: count_schedules
 SELECT 'active', (SELECT count(*) FROM schedules) - (SELECT count(*) FROM schedules WHERE state <> 'active')
 UNION ALL

@@ -166,7 +166,7 @@ class SqlJobs:
     async def _check_resources(self, news: Sequence[NewJob | SlotJob]) -> None:
         for name in sorted({name for new in news for name in new.resources}):
             if not await self._x.fetch("hold_pool", name=name):
-                raise UnknownPool(name)
+                raise UnknownPool(name, field="resources")
 
     async def _open_pool(self, name: PoolName) -> Pool:
         """A pool that takes new jobs, held."""
