@@ -387,7 +387,11 @@ async def serve(
     from duly.http.server import serve as serve_api  # noqa: PLC0415
     from duly.http.services import ServiceAccess  # noqa: PLC0415
 
-    api = create_api(queue, access=Access.at(host), metrics=metrics or queue.metrics)
+    api = create_api(
+        queue,
+        access=Access.at(host, asks_for_tokens=queue.settings.loopback == "tokens"),
+        metrics=metrics or queue.metrics,
+    )
     executions = None if graphs is None else queue.executions(graphs)
     if executions is not None:
         add_internal_api(api, queue, executions, ServiceAccess(secret=_internal_token(queue.settings)))

@@ -36,6 +36,7 @@ class Settings:
     listen_url: str | None = None
     host: str = "127.0.0.1"
     port: int = 8470
+    loopback: str = "open"
     lease_ms: int = LEASE // 1000
     grace_ms: int = 30_000
     tick_ms: int = 1_000
@@ -156,6 +157,11 @@ VARIABLES = (
     ),
     Variable("host", "the address that `duly serve` and `duly dev` bind", _text),
     Variable("port", "their port; 0 is any that is free; 0 to 65535", _number(0, 65_535)),
+    Variable(
+        "loopback",
+        "whether a loopback address is `open` to every user of the machine, as admin, or asks for `tokens`, too",
+        _one_of(("open", "tokens")),
+    ),
     Variable("lease_ms", "how long a silent worker counts as alive; 100 to 86400000", _number(100, _DAY_MS)),
     Variable("grace_ms", "how long what runs may go on when its worker is stopped; 0 to 86400000", _number(0, _DAY_MS)),
     Variable(

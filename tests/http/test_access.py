@@ -3,6 +3,7 @@
 import pytest
 
 from duly.domain.tokens import Role
+from duly.http.access import Access
 from tests.http.site import DAILY, Site, is_problem
 
 ME = "/api/v1/me"
@@ -31,7 +32,8 @@ async def test_elsewhere_only_a_good_token_opens(site: Site, given: str | None) 
 
 
 async def test_a_revoked_token_is_refused_at_once(site: Site) -> None:
-    created = (await site.local.post("/api/v1/tokens", json={"owner": "ann", "role": "operator"})).json()
+    admin = await site.caller("root", Role.ADMIN)
+    created = (await admin.post("/api/v1/tokens", json={"owner": "ann", "role": "operator"})).json()
     ann = site.client(site.remote_api, Authorization=f"Bearer {created['secret']}")
     assert (await ann.get(ME)).status_code == 200
 
@@ -47,10 +49,39 @@ async def test_a_revoked_token_is_refused_at_once(site: Site) -> None:
 
 async def test_a_token_past_its_time_is_refused(quick_site: Site) -> None:
     asked = {"owner": "ann", "role": "viewer", "expires_at": "2020-01-01T00:00:00Z"}
+    admin = await quick_site.caller("root", Role.ADMIN)
 
-    assert is_problem(await quick_site.local.post("/api/v1/tokens", json=asked), 422)["errors"][0]["pointer"] == (
-        "/expires_at"
-    )
+    assert is_problem(await admin.post("/api/v1/tokens", json=asked), 422)["errors"][0]["pointer"] == ("/expires_at")
+
+
+async def test_whoever_has_no_token_makes_none_that_would_outlive_the_server(quick_site: Site) -> None:
+    asked = {"owner": "mallory", "role": "admin"}
+
+    is_problem(await quick_site.local.post("/api/v1/tokens", json=asked), 403, "token_needed")
+
+    assert (await quick_site.local.get("/api/v1/tokens")).json()["items"] == []
+
+
+@pytest.mark.parametrize("header", ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP"])
+async def test_what_a_proxy_passed_on_need_not_come_from_this_machine(quick_site: Site, header: str) -> None:
+    is_problem(await quick_site.local.get(ME, headers={header: "203.0.113.9"}), 421, "misdirected")
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.com@127.0.0.1", "127.0.0.1#evil.com", "127.0.0.1/evil", "[::1]evil.com", "127.0.0.1:x", "", "::1"]
+)
+async def test_a_host_that_only_begins_or_ends_as_a_loopback_name_is_refused(quick_site: Site, host: str) -> None:
+    is_problem(await quick_site.local.get(ME, headers={"Host": host}), 421, "misdirected")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:8470", "[::1]:8470", "LOCALHOST"])
+async def test_loopback_names_are_answered(quick_site: Site, host: str) -> None:
+    assert (await quick_site.local.get(ME, headers={"Host": host})).status_code == 200
+
+
+def test_loopback_can_ask_for_tokens_too() -> None:
+    assert Access.at("127.0.0.1").is_local
+    assert not Access.at("127.0.0.1", asks_for_tokens=True).is_local
 
 
 @pytest.mark.req("GRAPH-11", error=True)

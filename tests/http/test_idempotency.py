@@ -7,6 +7,7 @@ import pytest
 
 from duly.domain.ids import Owner
 from duly.domain.requests import Claimed, Request
+from duly.domain.tokens import Role
 from tests.http.site import DAILY, Site, is_problem
 
 URL = "/api/v1/schedules"
@@ -93,18 +94,30 @@ async def test_what_is_no_key_is_refused(quick_site: Site, key: str) -> None:
 
 async def test_a_token_is_replayed_without_its_secret(site: Site) -> None:
     asked = {"owner": "ann", "role": "viewer"}
+    admin = await site.caller("root", Role.ADMIN)
 
-    first = (await site.local.post("/api/v1/tokens", json=asked, headers=KEY)).json()
-    again = (await site.local.post("/api/v1/tokens", json=asked, headers=KEY)).json()
+    first = (await admin.post("/api/v1/tokens", json=asked, headers=KEY)).json()
+    again = (await admin.post("/api/v1/tokens", json=asked, headers=KEY)).json()
 
     assert first["secret"].startswith("duly_")
     assert again == {**first, "secret": None}
-    assert len((await site.local.get("/api/v1/tokens")).json()["items"]) == 1
+    owners = [token["owner"] for token in (await site.local.get("/api/v1/tokens")).json()["items"]]
+    assert sorted(owners) == ["ann", "root"]
+
+
+async def test_what_one_role_was_answered_is_not_replayed_to_another(site: Site) -> None:
+    await site.schedule(await site.caller("bob"), id="bobs", input={"word": "secret"})
+    admin, operator = await site.caller("ann", Role.ADMIN), await site.caller("ann")
+
+    answer = await admin.post(f"{URL}/bobs/pause", headers=KEY)
+    assert (answer.status_code, "secret" in answer.text) == (200, True)
+
+    is_problem(await operator.post(f"{URL}/bobs/pause", headers=KEY), 404, "unknown_schedule")
 
 
 def _keyed(route: str, path: str, body: bytes) -> Request:
     asked = f"POST {path}?\n[]\n".encode() + body
-    return Request(owner=Owner("local"), route=f"POST {route}", key="k-1", hash=hashlib.sha256(asked).hexdigest())
+    return Request(owner=Owner("local"), route=f"admin POST {route}", key="k-1", hash=hashlib.sha256(asked).hexdigest())
 
 
 async def _cut(site: Site, path: str, route: str, body: bytes = b"") -> None:

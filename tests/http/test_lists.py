@@ -1,6 +1,7 @@
 """Lists come in pages, and every page begins where the last one ended."""
 
 import base64
+import hashlib
 import json
 from typing import Any
 
@@ -94,6 +95,30 @@ _FORGED = [
 async def test_a_forged_cursor_is_refused(quick_site: Site, cursor: str) -> None:
     for url in ("/api/v1/schedules", "/api/v1/runs", "/api/v1/jobs", "/api/v1/tokens"):
         is_problem(await quick_site.local.get(url, params={"cursor": cursor}), 422)
+
+
+def _with_a_right_sum(text: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text).digest()[:6] + text).decode().rstrip("=")
+
+
+@pytest.mark.req("GRAPH-11", error=True)
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"5",
+        b"[]",
+        b"null",
+        b'["schedules"]',
+        b'["schedules",7]',
+        b'["revisions","abc"]',
+        b'["revisions","9999999999999999999999"]',
+    ],
+)
+async def test_a_cursor_is_refused_for_what_it_says_even_if_its_sum_is_right(quick_site: Site, text: bytes) -> None:
+    await quick_site.schedule(id="a")
+
+    for url in ("/api/v1/schedules", "/api/v1/schedules/a/revisions"):
+        is_problem(await quick_site.local.get(url, params={"cursor": _with_a_right_sum(text)}), 422, "invalid_cursor")
 
 
 async def test_a_cursor_of_another_list_is_refused(quick_site: Site) -> None:

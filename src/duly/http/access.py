@@ -1,8 +1,8 @@
 """Who may come in: anybody on this machine, or whoever has a token."""
 
 import ipaddress
+import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
@@ -14,29 +14,37 @@ from duly.http.use_cases import UseCases
 LOCAL = Caller(owner=Owner("local"), role=Role.ADMIN)
 _HEALTH = frozenset({"/healthz", "/readyz"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_HOST = re.compile(r"(?:\[(?P<bracketed>[0-9a-f:.]+)\]|(?P<name>[0-9a-z.-]+))(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
+# What proxies add: whoever comes through one need not be on this machine.
+_OF_PROXIES = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """`is_local`: only this machine can reach the server, so callers without a token are let in as its owner.
+    """`is_local`: only this machine can reach the server, so callers without a token are let in as an admin.
 
-    Web pages that its browser shows can reach it, too, and are kept out by what browsers say about them.
+    That is every user of the machine; where not all of them are trusted, loopback should ask for tokens, too. Web pages
+    that a browser shows here can reach it as well, and are kept out by what browsers say about them.
     """
 
     is_local: bool
 
     @classmethod
-    def at(cls, host: str) -> "Access":
+    def at(cls, host: str, *, asks_for_tokens: bool = False) -> "Access":
         """What a server that is bound to a host needs."""
-        return cls(is_local=is_loopback(host))
+        return cls(is_local=is_loopback(host) and not asks_for_tokens)
 
     def require_local_origin(self, method: str, headers: Headers) -> None:
         """Refuses names that only a web page's tricks lead here by, and changes that another site's page asks for."""
         if not self.is_local:
             return
-        host = headers.get("host", "")
-        if not is_loopback(_name_of(f"//{host}")):
+        hosts = headers.getlist("host")
+        host = hosts[0] if len(hosts) == 1 else ""
+        if not is_loopback(_name_of(host)):
             raise Refusal(421, f"this server answers to loopback names, not to {host[:60]!a}", code="misdirected")
+        if any(name in headers for name in _OF_PROXIES):
+            why = "a proxy passed this on, and callers without a token must be on this machine"
+            raise Refusal(421, f"{why}; set DULY_LOOPBACK=tokens behind a proxy", code="misdirected")
         if method in _SAFE:
             return
         origin = headers.get("origin")
@@ -68,8 +76,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _name_of(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
+def _name_of(host: str) -> str:
+    found = _HOST.fullmatch(host)
+    return "" if found is None else (found["bracketed"] or found["name"]).lower()

@@ -12,6 +12,7 @@ from duly.domain.errors import InvalidInput
 T = TypeVar("T")
 _SUM_BYTES = 6
 _LONGEST = 1_024
+_MOST_DIGITS = 18
 
 
 class InvalidCursor(InvalidInput):
@@ -36,17 +37,22 @@ def position_from(cursor: str | None, listing: str) -> str | None:
         text = raw[_SUM_BYTES:]
         if len(cursor) > _LONGEST or raw[:_SUM_BYTES] != _sum(text):
             raise InvalidCursor
-        found, position = json.loads(text)
-    except (ValueError, binascii.Error):
+        said = json.loads(text)
+    except (ValueError, RecursionError, binascii.Error):
         raise InvalidCursor from None
-    if found != listing:
-        raise InvalidCursor
-    return str(position)
+    match said:
+        case [str(found), str(position)] if found == listing:
+            return position
+    raise InvalidCursor
 
 
 def number_from(cursor: str | None, listing: str) -> int:
     position = position_from(cursor, listing)
-    return 0 if position is None else int(position)
+    if position is None:
+        return 0
+    if not (position.isascii() and position.isdigit() and len(position) <= _MOST_DIGITS):
+        raise InvalidCursor
+    return int(position)
 
 
 def cut(found: Sequence[T], limit: int, listing: str, position: Callable[[T], str | int]) -> tuple[list[T], str | None]:

@@ -161,7 +161,8 @@ async def _once(request: Request, route: str, handle: Callable[[Request], Awaita
     visit: Visit = request.state.visit
     keyed = KeyedRequest(
         owner=visit.caller.owner,
-        route=route,
+        # What one role was answered is nothing to replay to another.
+        route=f"{visit.caller.role} {route}",
         key=request.headers["idempotency-key"],
         hash=_hash(request, await request.body()),
     )

@@ -39,10 +39,17 @@ def value_from(text: bytes) -> Any:
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        double = next(name for name in names if names.count(name) > 1)
-        raise MalformedJson(f"names {double[:40]!a} twice in one object")
+        raise MalformedJson(f"names {_first_double(pairs)[:40]!a} twice in one object")
     return found
+
+
+def _first_double(pairs: list[tuple[str, Any]]) -> str:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
 
 
 def _refuse_constant(name: str) -> NoReturn:
