@@ -53,8 +53,10 @@ def job(attempt: int = 1, *, key: str | None = "digest:2026-11-17T12:00:00Z") ->
     )
 
 
-def report(status: JobStatus, *, attempt: int = 1, error: str | None = None, ran_ms: int = 12) -> Report:
-    return Report(job(attempt), Ending(status=status, error=error), ran_for=Micros(ran_ms * 1_000))
+def report(
+    status: JobStatus, *, attempt: int = 1, error: str | None = None, place: str | None = None, ran_ms: int = 12
+) -> Report:
+    return Report(job(attempt), Ending(status=status, error=error, place=place), ran_for=Micros(ran_ms * 1_000))
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,10 @@ def report(status: JobStatus, *, attempt: int = 1, error: str | None = None, ran
             "attempt 1 of 3 failed after 12 ms: OSError: no; will be tried again",
         ),
         (report(JobStatus.FAILED, attempt=3, error="OSError: no"), "failed after 12 ms, attempt 3: OSError: no"),
+        (
+            report(JobStatus.FAILED, attempt=3, error="OSError: no", place="schedules.py:12 in helper"),
+            "failed after 12 ms, attempt 3: OSError: no (schedules.py:12 in helper)",
+        ),
         (report(JobStatus.CANCELLED, error="enough"), "cancelled after 12 ms: enough"),
         (report(JobStatus.CANCELLED, error="\x1b[2J"), "cancelled after 12 ms: \N{REPLACEMENT CHARACTER}[2J"),
     ],

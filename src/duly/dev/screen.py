@@ -126,7 +126,8 @@ def _outcome(report: Report) -> tuple[str, str]:
     nth = f", attempt {job.attempt}" if job.attempt > 1 else ""
     if ending.status is JobStatus.COMPLETED:
         return f"ran in {took}{nth}", _GREEN
-    why = f": {_one_line(ending.error)}" if ending.error else ""
+    where = f" ({_one_line(ending.place)})" if ending.place else ""
+    why = f": {_one_line(ending.error)}{where}" if ending.error else ""
     if ending.status is not JobStatus.FAILED:
         return f"{ending.status.lower()} after {took}{nth}{why}", _YELLOW
     if ending.retryable and job.attempt < job.max_attempts:
