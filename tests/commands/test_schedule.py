@@ -207,7 +207,7 @@ def test_a_backfill_that_nobody_agreed_to_or_that_is_too_large_runs_nothing(shel
     assert shell(*span, answer="n\n").code == 1
     capped = shell(*span, "--cap", "5", "--yes")
     assert capped.code == 2
-    assert "6 fires" in capped.err
+    assert "6 fires, from 2026-03-01T00:00:00Z to 2026-03-01T05:00:00Z; the cap is 5" in capped.err
 
     assert done(shell("schedule", "runs", "hourly", "--json"))["items"] == []
 
