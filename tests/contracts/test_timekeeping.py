@@ -499,7 +499,7 @@ async def test_every_decision_is_told_once_with_its_reason(world: World) -> None
     opened, skipped = keeping.heard
     assert (opened.fate, opened.slot, opened.late, opened.reason) == (Fate.OPENED, at(1), 250_000, None)
     assert (skipped.fate, skipped.slot, skipped.reason) == (Fate.SKIPPED, at(2), "overlap")
-    assert skipped.detail == f"{opened.run_id} was still in flight"
+    assert skipped.detail == f"{opened.run_id} was still waiting"
     tally = keeping.tally
     assert (tally.schedules_due, tally.runs_emitted, tally.runs_skipped_overlap) == (2, 1, 1)
     assert sum(tally.drift.counts) == 1
