@@ -115,14 +115,14 @@ def test_what_does_not_run_says_why() -> None:
     ]
 
 
-def schedule(name: str, cadence: str) -> Schedule:
+def schedule(name: str, cadence: str, now: Instant = SLOT) -> Schedule:
     return new_schedule(
         schedule_id=name,
         owner="local",
         cadence=every(cadence) if cadence.endswith("s") else cron(cadence),
         target=Target(kind="k"),
         policies=Policies(),
-        now=SLOT,
+        now=now,
     )
 
 
@@ -138,6 +138,16 @@ def test_schedules_are_shown_in_words_with_their_next_five_fires() -> None:
         f"{'':22}next Wed 18 Nov 09:00, Thu 19 Nov 09:00, Fri 20 Nov 09:00, Sat 21 Nov 09:00, Sun 22 Nov 09:00",
         "",
     ]
+
+
+def test_what_is_overdue_is_not_listed_as_to_come() -> None:
+    file = io.StringIO()
+    before = Instant(SLOT - 600 * SECOND)
+
+    screen_on(file).scheduled([schedule("often", "30s", now=before)])
+
+    told = file.getvalue().splitlines()[1].strip()
+    assert told == "overdue since 11:50:30; next 12:00:30, 12:01:00, 12:01:30, 12:02:00, 12:02:30"
 
 
 def test_colour_is_for_terminals() -> None:
