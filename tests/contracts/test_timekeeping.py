@@ -221,6 +221,7 @@ async def test_slots_missed_in_an_outage_are_a_gap_and_one_slot_is_to_come(world
     assert (await keeping.get()).next_slot == at(61) // SECOND
     assert keeping.tally.slots_missed == 59
     assert [(fact.fate, fact.count, fact.reason) for fact in keeping.heard[-1:]] == [(Fate.MISSED, 59, "outage")]
+    assert keeping.heard[-1].late == 3_510 * SECOND
 
 
 @pytest.mark.req("GRAPH-10", error=True)
