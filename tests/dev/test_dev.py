@@ -278,7 +278,7 @@ class TestRefusals:
 
         assert code == 1
         assert said.startswith("duly: ")
-        assert "nowhere" in said
+        assert said.endswith("/nowhere does not exist; create it")
         assert "\n" not in said
 
     def test_an_address_that_others_reach_while_nobody_has_a_token(self, tmp_path: Path) -> None:

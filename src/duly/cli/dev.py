@@ -1,11 +1,8 @@
 """`duly dev`: everything in one process, to watch."""
 
 import asyncio
-import os
-import shutil
-import sys
-from pathlib import Path
 
+from duly.cli.invoked import invoked
 from duly.cli.parser import Options, Parser, whole
 
 
@@ -31,15 +28,6 @@ def dev(options: Options) -> int:
         port=settings.port if options.port is None else options.port,
         postgres=options.postgres,
         demo=options.demo,
-        command=_command(),
+        command=invoked(),
     )
     return asyncio.run(run_dev(asked))
-
-
-def _command() -> str:
-    """As it was started, where `duly` alone would not be found, or would be another."""
-    started = Path(sys.argv[0])
-    found = shutil.which("duly")
-    if started.name != "duly" or (found is not None and Path(found).samefile(started)):
-        return "duly"
-    return os.path.relpath(started) if started.absolute().is_relative_to(Path.cwd()) else str(started)

@@ -28,6 +28,8 @@ def alone_on(database: Path | None) -> Iterator[None]:
         return
     try:
         lock = lock_beside(database).open("a")
+    except FileNotFoundError as error:
+        raise Unavailable(f"{database}: the folder {database.parent} does not exist; create it") from error
     except OSError as error:
         raise Unavailable(f"{database}: {error.strerror}") from error
     with lock:

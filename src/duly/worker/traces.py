@@ -54,6 +54,12 @@ def trace_lines(error: BaseException) -> list[str]:
     return [*lines[: half - 1], f"  … {left_out} lines are left out here …", *lines[-half:]]
 
 
+def own_frames(error: BaseException) -> list[str]:
+    """The program's own, as a traceback shows them."""
+    frames = _entered(traceback.TracebackException.from_exception(error).stack)
+    return traceback.StackSummary.from_list([each for each in frames if _is_own(each, frames[0])]).format()
+
+
 def place_of(error: BaseException) -> str | None:
     """The last line of the program's own, such as `schedules.py:12 in helper`."""
     frames = _entered([_summary(*each) for each in traceback.walk_tb(error.__traceback__)])
