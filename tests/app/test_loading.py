@@ -175,7 +175,7 @@ def test_of_what_duly_refuses_only_the_programs_own_line_is_shown() -> None:
     files = [line for line in refused.value.trace.splitlines() if line.startswith("  File")]
     assert len(files) == 1
     assert files[0].endswith('loaded_app.py", line 3, in <module>')
-    assert "limit: -1 is out of range" in refused.value.reason
+    assert "cannot be loaded: InvalidInput: limit: -1 is out of range" in refused.value.reason
 
 
 def test_a_program_that_is_no_python_is_shown_where_it_is_not() -> None:

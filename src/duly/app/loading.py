@@ -119,7 +119,8 @@ def _failed(reference: str, error: BaseException) -> AppNotLoaded:
     *before, said = "".join(traceback.format_exception_only(error)).strip("\n").splitlines()
     where = "\n".join(before) if isinstance(error, SyntaxError) else ""
     trace = "".join(own_frames(error.with_traceback(_after_this(error.__traceback__)))) + where
-    return AppNotLoaded(reference, f"cannot be loaded: {said.strip()}", trace=trace)
+    told = said.strip().removeprefix(f"{type(error).__module__}.")
+    return AppNotLoaded(reference, f"cannot be loaded: {told}", trace=trace)
 
 
 def _after_this(trace: TracebackType | None) -> TracebackType | None:
