@@ -65,6 +65,7 @@ from duly.worker.handlers import Handler as Handler  # noqa: PLC0414
 from duly.worker.isolation import isolated
 from duly.worker.pulse import OwnThread, ThreadPulse
 from duly.worker.threads import in_thread
+from duly.worker.traces import own_frames as own_frames  # noqa: PLC0414
 from duly.worker.worker import GRACE as GRACE  # noqa: PLC0414
 from duly.worker.worker import PATIENCE
 from duly.worker.worker import Worker as Worker  # noqa: PLC0414

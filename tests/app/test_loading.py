@@ -161,4 +161,28 @@ def test_the_trace_of_a_failing_program_is_its_own_lines_alone() -> None:
     assert lines
     assert "loaded_app.py" in lines[0]
     assert "loading.py" not in refused.value.trace
-    assert refused.value.trace.endswith("ZeroDivisionError: division by zero\n")
+    assert refused.value.trace.splitlines()[-1].strip().strip("^~") in ("1 / 0", "")
+    assert "ZeroDivisionError" not in refused.value.trace, "it is in the reason already"
+    assert refused.value.reason.endswith("cannot be loaded: ZeroDivisionError: division by zero")
+
+
+def test_of_what_duly_refuses_only_the_programs_own_line_is_shown() -> None:
+    write(loaded_app="from duly import Duly\napp = Duly()\napp.pool('x', limit=-1)\n")
+
+    with pytest.raises(AppNotLoaded) as refused:
+        load("loaded_app.py")
+
+    files = [line for line in refused.value.trace.splitlines() if line.startswith("  File")]
+    assert len(files) == 1
+    assert files[0].endswith('loaded_app.py", line 3, in <module>')
+    assert "cannot be loaded: InvalidInput: limit: -1 is out of range" in refused.value.reason
+
+
+def test_a_program_that_is_no_python_is_shown_where_it_is_not() -> None:
+    write(loaded_app="def f(:\n")
+
+    with pytest.raises(AppNotLoaded) as refused:
+        load("loaded_app.py")
+
+    assert "def f(:" in refused.value.trace
+    assert "line 1" in refused.value.trace

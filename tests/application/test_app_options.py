@@ -187,7 +187,7 @@ def test_a_program_and_a_pool_are_declared_by_name() -> None:
 @pytest.mark.parametrize(
     ("declare", "told"),
     [
-        (lambda app: app.pool("gpu", limit=-1), "slots"),
+        (lambda app: app.pool("gpu", limit=-1), "limit"),
         (lambda app: app.pool("gpu", limit=1, ageing="-1s"), "ageing"),
         (lambda app: app.pool("No", limit=1), "pool"),
         (lambda app: app.command("it", "ls -l"), "argv"),

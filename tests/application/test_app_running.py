@@ -125,6 +125,7 @@ def test_a_put_of_what_could_not_run_is_refused() -> None:
                 (resize, {"picture": "a", "height": 1}, "'height'"),
                 ("resise", {}, "use one of: resize"),
                 (print, {}, "print is no job"),
+                (resize, "a", "params: is a str"),  # type: ignore[list-item]
             ]
             for job, params, told in refused:
                 with pytest.raises(InvalidInput, match=told):
@@ -132,6 +133,8 @@ def test_a_put_of_what_could_not_run_is_refused() -> None:
             for wrong in ("soon", "in a while"):
                 with pytest.raises(InvalidInput, match="run_at"):
                     await app.put(resize, {"picture": "a"}, run_at=wrong)
+            with pytest.raises(InvalidInput, match="params: is a str"):
+                await app.put_many(resize, ["a"])  # type: ignore[list-item]
             with pytest.raises(InvalidInput, match="resources"):
                 await app.put(resize, {"picture": "a"}, resources="ollama")
             with pytest.raises(InvalidInput, match="has no schedule"):

@@ -176,7 +176,7 @@ def test_how_long_ago_is_an_instant_too(database: str, tmp_path: Path) -> None:
         (["audit", "--schedule", "nothing", "--json"], 3, "there is no schedule 'nothing'"),
         (["audit", "--since", "yesterday"], 2, "--since: 'yesterday' is no instant"),
         (["audit", "--since", "2026-01-01"], 2, "--since: '2026-01-01' has no zone"),
-        (["audit", "--grace"], 2, "unrecognized arguments"),
+        (["audit", "--grace"], 2, "there is no option --grace (see: duly audit --help)"),
         (["why", "nothing"], 3, "there is no schedule 'nothing'"),
         (["why", "run_99"], 3, "there is no schedule 'run_99'"),
         (["why", "job_99"], 3, "there is no schedule 'job_99'"),

@@ -42,6 +42,14 @@ def test_cron_says_what_it_means_and_when_it_fires(tmp_path: Path) -> None:
     assert all(" 09:00:00 +0" in fire for fire in fires)
 
 
+@pytest.mark.req("CRON-02")
+def test_cron_notes_the_clock_changes_of_the_coming_year(tmp_path: Path) -> None:
+    said = duly("cron", "30 2 * * *", "--tz", "Europe/Berlin", "--count", "1", cwd=tmp_path)
+
+    _, _, *notes = said.stdout.splitlines()
+    assert any("the clock goes forward from 02:00 to 03:00" in note for note in notes)
+
+
 @pytest.mark.req("CRON-02", error=True)
 @pytest.mark.req("DEC-003", error=True)
 @pytest.mark.parametrize(

@@ -73,5 +73,7 @@ def test_a_secret_is_no_way_to_name_a_token(shell: Shell) -> None:
 
 def test_what_no_token_can_be_is_refused(shell: Shell) -> None:
     assert shell("token", "create", "--owner", "").code == 2
-    assert shell("token", "create", "--role", "god").code == 2
+    refused = shell("token", "create", "--role", "god")
+    assert refused.code == 2
+    assert "argument --role: 'god' is none of viewer, operator, admin" in refused.err
     assert shell("token", "create", "--expires", "soon").code == 2

@@ -44,6 +44,22 @@ def test_runs_are_listed_and_shown_with_their_attempts(shell: Shell, run_id: str
     assert "status         pending" in shell("run", "show", run_id).out
 
 
+def test_a_run_that_failed_is_listed_with_the_first_line_of_its_error(shell: Shell, url: str) -> None:
+    def talk() -> None:
+        raise ValueError("no words\x1b[2J\nat all")
+
+    shell("schedule", "add", "digest", "--every", "1h", "--target", "talk", "--retries", "0")
+    with working(url, {"talk": handler_for(talk)}):
+        failed = shell("schedule", "trigger", "digest", "--wait", "--json")
+    log = shell("run", "log", json.loads(failed.out)["id"]).out
+
+    assert failed.code == 1
+    listed = shell("run", "list").out.splitlines()[1]
+    assert listed.endswith("ValueError: no words\N{REPLACEMENT CHARACTER}[2J")
+    assert "Traceback (most recent call last):" in log
+    assert "in talk" in log
+
+
 def test_a_run_that_waits_is_cancelled_and_only_once(shell: Shell, run_id: str) -> None:
     assert shell("run", "cancel", run_id, "--dry-run").code == 0
     cancelled = done(shell("run", "cancel", run_id, "--reason", "no longer needed", "--wait", "--json"))

@@ -44,6 +44,16 @@ def test_adding_shows_words_fires_and_clock_changes_before_it_is_saved(shell: Sh
     assert saved["enabled"] is True
 
 
+@pytest.mark.req("DEC-007")
+@pytest.mark.parametrize(("given", "attempts"), [((), 3), (("--retries", "0"), 1), (("--retries", "4"), 5)])
+def test_a_schedule_tries_three_times_unless_told_otherwise(
+    shell: Shell, given: tuple[str, ...], attempts: int
+) -> None:
+    shell(*ADD, *given)
+
+    assert done(shell("schedule", "show", "digest", "--json"))["retry"]["max_attempts"] == attempts
+
+
 @pytest.mark.store("sqlite")
 def test_a_dry_run_saves_nothing_and_makes_no_database(here: Shell, tmp_path: Path) -> None:
     said = here(*ADD, "--dry-run")
@@ -207,14 +217,14 @@ def test_a_backfill_that_nobody_agreed_to_or_that_is_too_large_runs_nothing(shel
     assert shell(*span, answer="n\n").code == 1
     capped = shell(*span, "--cap", "5", "--yes")
     assert capped.code == 2
-    assert "6 fires" in capped.err
+    assert "6 fires, from 2026-03-01T00:00:00Z to 2026-03-01T05:00:00Z; the cap is 5" in capped.err
 
     assert done(shell("schedule", "runs", "hourly", "--json"))["items"] == []
 
 
 @pytest.mark.req("CRON-12")
 def test_waiting_for_a_run_ends_as_the_run_does(added: Shell, database_url: str, tmp_path: Path) -> None:
-    added("schedule", "add", "broken", "--every", "1h", "--target", "stumble")
+    added("schedule", "add", "broken", "--every", "1h", "--target", "stumble", "--retries", "0")
     url = str(tmp_path / database_url) if database_url == "work.db" else database_url
 
     def stumble(_: ClaimedJob) -> object:
@@ -266,11 +276,18 @@ def test_waiting_no_longer_than_asked_is_a_time_out_and_not_a_failure(added: She
         ("add --target t --every 5m --priority high", 2, "--priority"),
         ("add --target t --every 5m --jitter 2d", 2, "jitter_ms"),
         ("add --target t --every 5m --time-limit soon", 2, "--time-limit"),
-        ("add --target t --every 5m --pri 1", 2, "unrecognized"),
+        (
+            "add --target t --every 5m --pri 1",
+            2,
+            "no option --pri; did you mean --priority? (see: duly schedule add --help)",
+        ),
+        ("add --target t --every 5m --timezone UTC", 2, "no option --timezone; did you mean --tz?"),
+        ("add x y --target t --every 5m", 2, "'y' is one too many"),
+        ("lst", 2, "there is no command 'lst'; did you mean list? (see: duly schedule --help)"),
         ("show nowhere", 3, "there is no database"),
         ("pause nowhere", 3, "there is no database"),
         ("", 2, "COMMAND"),
-        ("fly", 2, "invalid choice"),
+        ("fly", 2, "there is no command 'fly'"),
         ("list --most 0", 2, "--most"),
         ("trigger x --timeout 5s", 3, "there is no database"),
     ],
@@ -294,7 +311,7 @@ def test_a_mistake_is_one_line_with_its_exit_code(
 def test_what_is_not_there_is_not_found(added: Shell, arguments: str) -> None:
     said = added("schedule", *arguments.split())
 
-    assert (said.code, said.err) == (3, "duly: there is no schedule 'x'\n")
+    assert (said.code, said.err) == (3, "duly: there is no schedule 'x'; see: duly schedule list\n")
 
 
 def test_a_time_out_without_waiting_is_refused_before_anything_is_started(added: Shell) -> None:

@@ -69,6 +69,15 @@ async def test_what_is_paused_stays_paused_even_if_it_is_changed(world: World) -
         assert (await world.queue.schedules.get(name, owner="ann")).state is ScheduleState.PAUSED
 
 
+async def test_what_somebody_changed_by_hand_is_changed_back_and_told(world: World) -> None:
+    given = (declared("a"), declared("b"))
+    await reconcile(world, *given)
+    await world.queue.schedules.edit(A, owner=None, cadence=every("9m"))
+
+    assert await reconcile(world, *given) == Reconciled(unchanged=(B,), updated=(A,), restored=(A,))
+    assert await reconcile(world, declared("a", 8), declared("b")) == Reconciled(unchanged=(B,), updated=(A,))
+
+
 async def test_a_dry_run_says_the_same_and_writes_nothing(world: World) -> None:
     await Keeping(world).schedule("by-hand")
     await reconcile(world, declared("a"), declared("b"), declared("c"))

@@ -50,9 +50,25 @@ async def test_skip_closes_a_slot_while_one_is_in_flight_and_says_which(world: W
 
     assert await keeping.fates() == ["1: success", "2: skipped overlap", "3: pending"]
     first, second, _ = await keeping.runs()
-    assert second.detail == f"{first.id} was still in flight"
+    assert second.detail == f"{first.id} was still {'running' if runs else 'waiting'}"
     assert second.completed_at == at(2)
     assert second.job_id is None
+
+
+@pytest.mark.req("OWN-02")
+async def test_a_run_that_waits_for_a_full_pool_is_not_said_to_run(world: World) -> None:
+    keeping = Keeping(world)
+    await keeping.schedule(overlap="skip")
+    hand = await world.hand()
+    await world.pool(WIDE, 1)
+    await world.put()
+    await hand.claim()
+    await keeping.at(1)
+
+    await keeping.at(2)
+
+    first, second = await keeping.runs()
+    assert second.detail == f"{first.id} was still waiting for pool {WIDE!r} (1 of 1 in use)"
 
 
 @pytest.mark.req("CRON-03", error=True)

@@ -221,6 +221,7 @@ async def test_slots_missed_in_an_outage_are_a_gap_and_one_slot_is_to_come(world
     assert (await keeping.get()).next_slot == at(61) // SECOND
     assert keeping.tally.slots_missed == 59
     assert [(fact.fate, fact.count, fact.reason) for fact in keeping.heard[-1:]] == [(Fate.MISSED, 59, "outage")]
+    assert keeping.heard[-1].late == 3_510 * SECOND
 
 
 @pytest.mark.req("GRAPH-10", error=True)
@@ -499,7 +500,7 @@ async def test_every_decision_is_told_once_with_its_reason(world: World) -> None
     opened, skipped = keeping.heard
     assert (opened.fate, opened.slot, opened.late, opened.reason) == (Fate.OPENED, at(1), 250_000, None)
     assert (skipped.fate, skipped.slot, skipped.reason) == (Fate.SKIPPED, at(2), "overlap")
-    assert skipped.detail == f"{opened.run_id} was still in flight"
+    assert skipped.detail == f"{opened.run_id} was still waiting"
     tally = keeping.tally
     assert (tally.schedules_due, tally.runs_emitted, tally.runs_skipped_overlap) == (2, 1, 1)
     assert sum(tally.drift.counts) == 1

@@ -3,9 +3,10 @@
 import pytest
 
 from duly.application.why import Why
+from duly.domain.cadence import every
 from duly.domain.explanations import Explanation
 from duly.domain.ids import ScheduleId
-from duly.domain.instants import SECOND
+from duly.domain.instants import SECOND, written
 from duly.domain.retries import RetryPolicy
 from duly.domain.schedules import UnknownSchedule
 from tests.contracts.ledgers import Past, minute
@@ -90,6 +91,19 @@ async def test_a_schedule_says_how_it_stands(world: World) -> None:
 
     assert explanation.answer == "active"
     assert explanation.sentences[-1].startswith("2027-01-15T08:01:00Z waiting")
+
+
+@pytest.mark.req("OWN-06")
+async def test_a_schedule_that_was_edited_while_it_was_paused_says_when_it_was_paused(world: World) -> None:
+    await Past.begin(world)
+    schedules = world.queue.schedules
+    paused = await schedules.pause(S, owner=None)
+    world.clock.advance(100)
+    await schedules.edit(S, owner=None, cadence=every("7m"))
+
+    explanation = await Why(storage=world.queue.storage).schedule(S)
+
+    assert f"paused at {written(paused.updated_at)}." in explanation.sentences[1]
 
 
 @pytest.mark.req("OWN-02", error=True)

@@ -2,6 +2,8 @@
 
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -48,6 +50,11 @@ def test_an_empty_folder_gets_a_demo_that_runs_retries_and_skips_with_its_reason
         url_after = time.monotonic() - process.began
         process.until(lambda line: " ran in " in line)
         first_after = time.monotonic() - process.began
+        assert process.lines[1:4] == [
+            f"the API is explained at {process.url}/docs",
+            "this is a demo; `duly init` writes a schedules.py of your own",
+            "run at once: 8 in pool 'demo'; jobs that name no pool are in 'default', which runs one at a time",
+        ]
         assert process.get("/healthz")
         assert process.get("/readyz")["next_fire_at"]
         assert 'duly_schedules{state="active"} 5.0' in process.read("/metrics")
@@ -61,7 +68,7 @@ def test_an_empty_folder_gets_a_demo_that_runs_retries_and_skips_with_its_reason
 
         assert (process.code, process.lines[-1][10:]) == (0, "stopped; what is scheduled and queued is still there")
         assert "skipped: overlap, run_" in skipped
-        assert skipped.endswith("was still in flight")
+        assert skipped.endswith("was still running")
         assert "\x1b" not in process.text
     assert audit(tmp_path).returncode == 0
     print(f"URL after {url_after:.2f} s, first scheduled success after {first_after:.2f} s")
@@ -206,6 +213,21 @@ def test_a_program_that_appears_takes_the_place_of_the_demo(tmp_path: Path) -> N
         process.stop()
 
 
+def test_a_schedule_that_somebody_changed_by_hand_is_said_to_be_changed_back(tmp_path: Path) -> None:
+    program(tmp_path, PROGRAM)
+    with dev(tmp_path) as process:
+        process.until(ran("tick"))
+        process.stop()
+    edit = [sys.executable, "-m", "duly", "schedule", "edit", "tick", "--every", "9m"]
+    subprocess.run(edit, cwd=tmp_path, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+
+    with dev(tmp_path) as process:
+        assert "run at once: 1 in pool 'default'; " in process.until(lambda line: line.startswith("run at once"))
+        process.until(lambda line: line.endswith("changed back to what schedules.py says: tick"))
+        process.until(ran("tick"))
+        process.stop()
+
+
 def test_without_a_demo_nothing_runs_until_there_is_a_program(tmp_path: Path) -> None:
     with dev(tmp_path, "--no-demo") as process:
         assert process.get("/api/v1/schedules")["items"] == []
@@ -233,7 +255,8 @@ class TestRefusals:
             code, said = refused(tmp_path, "--port", port, DULY_DATABASE_URL="other.db")
 
         assert code == 1
-        assert said == f"duly: cannot listen on 127.0.0.1 port {port}: Address already in use"
+        assert said.startswith(f"duly: cannot listen on 127.0.0.1 port {port}: Address already in use; try --port 0")
+        assert not list(tmp_path.glob("other.db*"))
 
     def test_a_database_of_a_newer_duly(self, tmp_path: Path) -> None:
         with dev(tmp_path, "--no-demo") as process:
@@ -255,7 +278,7 @@ class TestRefusals:
 
         assert code == 1
         assert said.startswith("duly: ")
-        assert "nowhere" in said
+        assert said.endswith("/nowhere does not exist; create it")
         assert "\n" not in said
 
     def test_an_address_that_others_reach_while_nobody_has_a_token(self, tmp_path: Path) -> None:

@@ -53,8 +53,10 @@ def job(attempt: int = 1, *, key: str | None = "digest:2026-11-17T12:00:00Z") ->
     )
 
 
-def report(status: JobStatus, *, attempt: int = 1, error: str | None = None, ran_ms: int = 12) -> Report:
-    return Report(job(attempt), Ending(status=status, error=error), ran_for=Micros(ran_ms * 1_000))
+def report(
+    status: JobStatus, *, attempt: int = 1, error: str | None = None, place: str | None = None, ran_ms: int = 12
+) -> Report:
+    return Report(job(attempt), Ending(status=status, error=error, place=place), ran_for=Micros(ran_ms * 1_000))
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,10 @@ def report(status: JobStatus, *, attempt: int = 1, error: str | None = None, ran
             "attempt 1 of 3 failed after 12 ms: OSError: no; will be tried again",
         ),
         (report(JobStatus.FAILED, attempt=3, error="OSError: no"), "failed after 12 ms, attempt 3: OSError: no"),
+        (
+            report(JobStatus.FAILED, attempt=3, error="OSError: no", place="schedules.py:12 in helper"),
+            "failed after 12 ms, attempt 3: OSError: no (schedules.py:12 in helper)",
+        ),
         (report(JobStatus.CANCELLED, error="enough"), "cancelled after 12 ms: enough"),
         (report(JobStatus.CANCELLED, error="\x1b[2J"), "cancelled after 12 ms: \N{REPLACEMENT CHARACTER}[2J"),
     ],
@@ -109,14 +115,14 @@ def test_what_does_not_run_says_why() -> None:
     ]
 
 
-def schedule(name: str, cadence: str) -> Schedule:
+def schedule(name: str, cadence: str, now: Instant = SLOT) -> Schedule:
     return new_schedule(
         schedule_id=name,
         owner="local",
         cadence=every(cadence) if cadence.endswith("s") else cron(cadence),
         target=Target(kind="k"),
         policies=Policies(),
-        now=SLOT,
+        now=now,
     )
 
 
@@ -132,6 +138,16 @@ def test_schedules_are_shown_in_words_with_their_next_five_fires() -> None:
         f"{'':22}next Wed 18 Nov 09:00, Thu 19 Nov 09:00, Fri 20 Nov 09:00, Sat 21 Nov 09:00, Sun 22 Nov 09:00",
         "",
     ]
+
+
+def test_what_is_overdue_is_not_listed_as_to_come() -> None:
+    file = io.StringIO()
+    before = Instant(SLOT - 600 * SECOND)
+
+    screen_on(file).scheduled([schedule("often", "30s", now=before)])
+
+    told = file.getvalue().splitlines()[1].strip()
+    assert told == "overdue since 11:50:30; next 12:00:30, 12:01:00, 12:01:30, 12:02:00, 12:02:30"
 
 
 def test_colour_is_for_terminals() -> None:

@@ -22,7 +22,7 @@ def test_both_ends_of_the_span_count() -> None:
 
     asked = backfill_of(hourly, NOON - timedelta(hours=2), NOON, cap=10, now=NOW)
 
-    assert asked == Backfill(fires(NOON - timedelta(hours=2), NOON - timedelta(hours=1), NOON), 3, 10)
+    assert asked == Backfill(fires(NOON - timedelta(hours=2), NOON - timedelta(hours=1), NOON), 3, 10, last=NOW)
 
 
 def test_a_span_between_two_seconds_holds_only_what_lies_in_it() -> None:
@@ -37,6 +37,7 @@ def test_more_than_the_cap_are_counted_and_the_oldest_shown() -> None:
 
     assert asked.count == 3650 * 86_400 + 1
     assert [instant - asked.instants[0] for instant in asked.instants] == [0, SECOND]
+    assert (asked.first, asked.last) == fires(NOON - timedelta(days=3650), NOON)
 
 
 def test_fires_follow_the_wall_clock_of_their_zone() -> None:

@@ -392,6 +392,16 @@ def test_a_schedule_that_does_not_run_says_why(state: ScheduleState, sentence: s
     assert explanation.sentences[1:] == [sentence, "It has not run yet."]
 
 
+def test_a_schedule_that_was_edited_while_it_was_paused_says_when_it_was_paused() -> None:
+    active = schedule()
+    paused = active.changed(at=at(1), state=ScheduleState.PAUSED)
+    edited = paused.changed(at=at(2), cadence=every("7m"))
+
+    explanation = told(edited, revisions=[active.recorded(), paused.recorded(), edited.recorded()])
+
+    assert explanation.sentences[1] == "It does not run: it was paused at 2027-01-15T08:01:00Z. Resume it to go on."
+
+
 def test_a_schedule_without_slots_left_is_finished() -> None:
     assert told(replace(schedule(), next_slot=None, fire_at=None)).answer == "finished"
 
@@ -411,6 +421,15 @@ def test_a_schedule_that_is_late_says_who_is_missing(alive: float | None, why: s
 
     assert explanation.answer == "waiting"
     assert explanation.sentences[1].endswith(why)
+
+
+def test_a_slot_that_was_opened_after_the_last_beat_is_a_sign_of_life_too() -> None:
+    late = replace(schedule(), next_slot=at(1) // SECOND, fire_at=at(1))
+    opened = run(RunStatus.SUCCESS)._replace(scheduled_for=at(0.6), opened_at=at(0.6))
+
+    explanation = told(late, coverage=(Span(at(0), at(0.5)),), runs=[opened])
+
+    assert explanation.sentences[1].endswith("nobody has kept time since 2027-01-15T08:00:36Z.")
 
 
 def test_a_schedule_says_what_it_missed_and_what_it_owes() -> None:

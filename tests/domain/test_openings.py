@@ -114,15 +114,21 @@ def test_on_time_or_late_skip_nothing_becomes_a_run(minutes: float) -> None:
 @pytest.mark.req("GRAPH-14")
 @on_time_or_late
 @pytest.mark.parametrize(
-    ("running", "waiting", "named"), [(["r"], [], "r"), ([], ["w"], "w"), (["r", "q"], ["w"], "r")]
+    ("in_flight", "named"),
+    [
+        (InFlight(["r"], []), "r was still running"),
+        (InFlight([], ["w"]), "w was still waiting"),
+        (InFlight([], ["w"], "pool 'p' (1 of 1 in use)"), "w was still waiting for pool 'p' (1 of 1 in use)"),
+        (InFlight(["r", "q"], ["w"], "pool 'p' (1 of 1 in use)"), "r was still running"),
+    ],
 )
 def test_on_time_or_late_skip_something_becomes_skipped_and_names_what_is_in_its_way(
-    minutes: float, running: list[str], waiting: list[str], named: str
+    minutes: float, in_flight: InFlight, named: str
 ) -> None:
-    result = decided(minutely(overlap="skip"), minutes=minutes, in_flight=InFlight(running, waiting))
+    result = decided(minutely(overlap="skip"), minutes=minutes, in_flight=in_flight)
 
     assert fates(result) == [Reason.OVERLAP]
-    assert result.openings[0].detail == f"{named} was still in flight"
+    assert result.openings[0].detail == named
     assert (result.withdraw, result.stop) == ([], [])
 
 
@@ -263,7 +269,7 @@ def test_the_late_slots_of_the_longest_silence_that_is_no_outage_each_have_a_row
 
     assert [opening.slot for opening in result.openings] == list(range(SECOND_0 + 1, SECOND_0 + 61))
     assert fates(result) == ["runs", *[Reason.OVERLAP] * 59]
-    assert {opening.detail for opening in result.openings[1:]} == {"run 1 was still in flight"}
+    assert {opening.detail for opening in result.openings[1:]} == {"run 1 was still waiting"}
     assert not result.gaps
 
 

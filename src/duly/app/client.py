@@ -50,10 +50,12 @@ class Client:
     async def put_many(self, job: Named, params: Iterable[Params], **options: Unpack[PutOptions]) -> list[Put]:
         """The same job for each of many params: all or none of them, in one transaction."""
         declared = self.register.job(job)
-        every = [dict(each) for each in params]
+        every = list(params)
         for each in every:
             declared.require_fit(each)
-        return await self.queue.jobs.put_alike(declared.new(None, **self._asked(options)), every)
+        return await self.queue.jobs.put_alike(
+            declared.new(None, **self._asked(options)), [dict(each) for each in every]
+        )
 
     async def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:  # noqa: ASYNC109 - one time for all looks
         """What the job's handler answered, when it has; `timeout` is in seconds, or a text such as "30s"."""

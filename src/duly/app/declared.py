@@ -107,11 +107,17 @@ class DeclaredJob:
 
     def require_fit(self, params: Params | None, *, has_slot: bool = False) -> None:
         """Before anything is put: what does not fit now would fail when it runs."""
+        require_params(params)
         misfit = self.call and self.call.misfit(params or {}, has_slot=has_slot)
         if misfit:
             raise InvalidInput(
                 "params", f"do not fit {self.name!r}: {misfit}", fix="name its parameters, and only those"
             )
+
+
+def require_params(params: object) -> None:
+    if params is not None and not isinstance(params, Mapping):
+        raise InvalidInput("params", f"is a {type(params).__name__}", fix="pass a dict, a parameter's name a key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

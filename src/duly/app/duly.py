@@ -33,11 +33,11 @@ from duly.domain.executions import GRAPH_RUN, OnCrash
 from duly.domain.ids import PoolName
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import Put
-from duly.domain.pools import Pool
+from duly.domain.pools import MOST_SLOTS, Pool
 from duly.domain.retries import DAY_MS
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
-from duly.domain.texts import text_of
+from duly.domain.texts import text_of, whole_number_of
 
 if TYPE_CHECKING:
     from duly.bootstrap import GraphRuns
@@ -170,6 +170,7 @@ class Duly:
 
     def pool(self, name: str, *, limit: int, prefetch: int = 0, ageing: Duration | None = None) -> str:
         """Declares how many jobs of a pool run at once, wherever they run; answers its name."""
+        whole_number_of(limit, field="limit", least=0, most=MOST_SLOTS)
         ageing_ms = None if ageing is None else ms_of(ageing, field="ageing", least=1, most=DAY_MS)
         self._register.add_pool(Pool(name=PoolName(name), slots=limit, prefetch=prefetch, ageing_ms=ageing_ms))
         return name

@@ -11,6 +11,7 @@ from types import ModuleType, TracebackType
 from typing import ClassVar
 
 from duly.app.duly import Duly
+from duly.bootstrap import own_frames
 from duly.domain.errors import InvalidInput
 
 # By folder and module, what loading it brought: to load it again is to load all of that again.
@@ -18,7 +19,7 @@ _brought: dict[tuple[Path, str], dict[str, ModuleType]] = {}
 
 
 class AppNotLoaded(InvalidInput):
-    """`trace` is what the program's own lines raised, if they did."""
+    """`trace` is which of the program's own lines raised, if they did; what they raised is in the reason."""
 
     code: ClassVar[str] = "app_not_loaded"
 
@@ -115,14 +116,15 @@ def _imported(reference: str, module: str) -> ModuleType:
 
 
 def _failed(reference: str, error: BaseException) -> AppNotLoaded:
-    trace = "".join(traceback.format_exception(type(error), error, _own_lines(error.__traceback__)))
-    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    return AppNotLoaded(reference, f"cannot be loaded: {said}", trace=trace)
+    *before, said = "".join(traceback.format_exception_only(error)).strip("\n").splitlines()
+    where = "\n".join(before) if isinstance(error, SyntaxError) else ""
+    trace = "".join(own_frames(error.with_traceback(_after_this(error.__traceback__)))) + where
+    told = said.strip().removeprefix(f"{type(error).__module__}.")
+    return AppNotLoaded(reference, f"cannot be loaded: {told}", trace=trace)
 
 
-def _own_lines(trace: TracebackType | None) -> TracebackType | None:
-    """Without the machinery that comes before the program's first line."""
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith((__file__, "<frozen", importlib.__file__)):
+def _after_this(trace: TracebackType | None) -> TracebackType | None:
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     return trace
 

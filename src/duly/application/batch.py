@@ -234,6 +234,7 @@ class Batch:
             last=span.last,
             count=span.count,
             reason=reason,
+            late=Micros(max(self.now - span.first, 0)),
         )
         self.decisions.append(fact)
 

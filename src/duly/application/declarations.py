@@ -10,7 +10,7 @@ from duly.domain.declarations import Declaration, Declared, Reconciled
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import Owner, ScheduleId
 from duly.domain.policies import Policies
-from duly.domain.schedules import Schedule, ScheduleState, new_schedule
+from duly.domain.schedules import Revision, Schedule, ScheduleState, new_schedule
 from duly.domain.texts import text_of
 from duly.ports.storage import Transaction
 
@@ -29,6 +29,7 @@ class _Verdict:
     fate: _Fate
     schedule: Schedule | None = None
     why: str = ""
+    was_so: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,12 @@ class Declarations:
         _require_apart(declared)
         found: dict[_Fate, list[ScheduleId]] = {fate: [] for fate in _Fate}
         conflicts: list[tuple[ScheduleId, str]] = []
+        restored: list[ScheduleId] = []
         for each in declared:
             verdict = await (mine.judged(each) if dry_run else mine.made_so(each))
             found[verdict.fate].append(ScheduleId(each.id))
+            if verdict.was_so:
+                restored.append(ScheduleId(each.id))
             if verdict.fate is _Fate.CONFLICT:
                 conflicts.append((ScheduleId(each.id), verdict.why))
         retired = await mine.left_over({each.id for each in declared})
@@ -59,6 +63,7 @@ class Declarations:
             updated=tuple(found[_Fate.UPDATED]),
             unchanged=tuple(found[_Fate.UNCHANGED]),
             retired=tuple(retired),
+            restored=tuple(restored),
             conflicts=tuple(conflicts),
         )
 
@@ -107,7 +112,13 @@ class _Program:
                 return _Verdict(_Fate.UNCHANGED, schedule)
         if is_over(each.cadence, drawn.now):
             return _Verdict(_Fate.CONFLICT, why="its cadence has no fire left")
-        return _Verdict(_Fate.UPDATED if is_there else _Fate.CREATED, schedule)
+        if not is_there:
+            return _Verdict(_Fate.CREATED, schedule)
+        revisions = await tx.schedules.revisions(ScheduleId(each.id))
+        changes = self._changes(each)
+        # One that broke is what it was, and is mended.
+        was_so = not _declares(revisions[-1], changes) and any(_declares(one, changes) for one in revisions)
+        return _Verdict(_Fate.UPDATED, schedule, was_so=was_so)
 
     async def _make_so(self, tx: Transaction, each: Declared, verdict: _Verdict, drawn: Drawn) -> Changed | None:
         """None if somebody took the id meanwhile."""
@@ -163,6 +174,10 @@ class _Program:
         if changed is not None:
             self.schedules.told(changed)
         return changed is not None
+
+
+def _declares(revision: Revision, changes: Changes) -> bool:
+    return all(getattr(revision, name) == value for name, value in changes.items())
 
 
 def _made_by(declaration: Declaration | None) -> str:

@@ -1,6 +1,6 @@
 """Due slots become rows and jobs, in the transaction that records what comes next."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from duly.application.batch import Batch, Drawn
@@ -9,8 +9,11 @@ from duly.application.pace import Pace
 from duly.domain.coverage import Outage, outages_between
 from duly.domain.decisions import Decision
 from duly.domain.errors import InvalidInput
+from duly.domain.ids import PoolName, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.openings import InFlight
+from duly.domain.policies import Overlap
+from duly.domain.pools import Pool
 from duly.domain.runs import Arrears
 from duly.domain.schedules import Schedule, Standing, UnknownSchedule
 from duly.ports.storage import Transaction
@@ -32,7 +35,7 @@ async def open_schedules(tx: Transaction, due: Sequence[Schedule], drawn: Drawn,
     since = min(schedule.fire_at or drawn.now for schedule in due)
     # Whoever opens slots keeps time, even if its heart is held up.
     outages = await outages_until(tx, drawn.now, pace, since=since, silent_for=Micros(pace.outage_after // 2))
-    in_flight = await tx.ledger.in_flight([schedule.id for schedule in due])
+    in_flight = await _in_flight(tx, due)
     batch = Batch(drawn, pace)
     judged: list[Standing] = []
     for schedule in due:
@@ -42,6 +45,21 @@ async def open_schedules(tx: Transaction, due: Sequence[Schedule], drawn: Drawn,
     await batch.save(tx)
     is_due = [after.fire_at is not None and after.fire_at <= drawn.now for after in judged]
     return Opened(decisions=batch.decisions, schedules=len(judged), more=len(judged) < len(due) or any(is_due))
+
+
+async def _in_flight(tx: Transaction, schedules: Sequence[Schedule]) -> Mapping[ScheduleId, InFlight]:
+    """With what their runs wait for, where a slot will have to say it."""
+    found = await tx.ledger.in_flight([schedule.id for schedule in schedules])
+    pools: dict[PoolName, Pool | None] = {}
+    for schedule in schedules:
+        runs, name = found.get(schedule.id), schedule.target.pool
+        if runs is None or runs.running or schedule.policies.overlap is not Overlap.SKIP:
+            continue
+        if name not in pools:
+            pools[name] = await tx.pools.get(name)
+        pool = pools[name]
+        runs.waits_for = None if pool is None else pool.standstill
+    return found
 
 
 async def open_before_change(
@@ -56,7 +74,7 @@ async def open_before_change(
     while schedule.next_slot is not None and schedule.fire_at is not None:
         if min(schedule.next_slot * SECOND, schedule.fire_at) > drawn.now:
             break
-        in_flight = (await tx.ledger.in_flight([schedule.id])).get(schedule.id) or InFlight()
+        in_flight = (await _in_flight(tx, [schedule])).get(schedule.id) or InFlight()
         batch.judge(schedule, outages, in_flight, until=max(drawn.now, schedule.fire_at))
         await batch.save(tx)
         # As it is now: moved on, or broken.

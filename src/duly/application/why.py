@@ -30,6 +30,7 @@ class Why:
         async def work(tx: Transaction) -> ScheduleFacts:
             return ScheduleFacts(
                 schedule=await _found(tx, schedule_id, owner),
+                revisions=await tx.schedules.revisions(schedule_id),
                 now=now,
                 timekeeping=await self._timekeeping(tx, now, since=now),
                 runs=await tx.ledger.of_schedule(schedule_id, before=None, most=NEWEST_RUNS),

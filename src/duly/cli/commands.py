@@ -36,6 +36,16 @@ COMMANDS = {
 _CRON_COMMANDS = ("explain", "next", "-h", "--help")
 
 
+# What there is, for whoever named what is not.
+_LISTS = {
+    "unknown_schedule": "; see: duly schedule list",
+    "unknown_run": "; see: duly run list",
+    "unknown_job": "; see: duly job list",
+    "unknown_pool": "; see: duly pool list",
+    "unknown_token": "; see: duly token list",
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """What the command ends with; whatever Duly raises on purpose is one line, not a traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -44,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = options.run(options)
         sys.stdout.flush()
     except DulyError as error:
-        sys.stderr.write(f"duly: {_one_line(error)}\n")
+        sys.stderr.write(f"duly: {_one_line(error)}{_LISTS.get(error.code, '')}\n")
         return exits.exit_code_of(error)
     except KeyboardInterrupt:
         return exits.INTERRUPTED

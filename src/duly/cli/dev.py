@@ -2,6 +2,7 @@
 
 import asyncio
 
+from duly.cli.invoked import invoked
 from duly.cli.parser import Options, Parser, whole
 
 
@@ -27,5 +28,6 @@ def dev(options: Options) -> int:
         port=settings.port if options.port is None else options.port,
         postgres=options.postgres,
         demo=options.demo,
+        command=invoked(),
     )
     return asyncio.run(run_dev(asked))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from duly.cli import exits
+from duly.cli.invoked import invoked
 from duly.cli.output import say_json, table
 from duly.cli.parser import Options, Parser, add_json
 from duly.cli.shapes import at
@@ -64,7 +65,7 @@ async def _found() -> list[Fact]:
 
 def _of_store(store: "StoreFacts") -> Iterator[Fact]:
     schema = f"{store.schema_found} of {store.schema_known}"
-    yield Fact("schema", schema) if store.is_current else Fact("schema", schema, "bad", "run duly db migrate")
+    yield Fact("schema", schema) if store.is_current else Fact("schema", schema, "bad", f"run {invoked()} db migrate")
     yield Fact("engine", f"{store.engine} {store.version}")
     if store.engine == "sqlite":
         yield (
@@ -122,7 +123,8 @@ async def _of_work(queue: "Queue") -> list[Fact]:
     readiness, census = await queue.health.readiness(), await queue.health.census()
     running = await queue.jobs.list(owner=None, state=JobState.RUNNING, most=1_000)
     long = [job.id for job in running if job.started_at is not None and now - job.started_at > _LONG_RUN]
-    stuck = Fact("stuck jobs", ", ".join(long[:3]), "warning", "they run for over a day: duly job log, duly job cancel")
+    remedy = f"it runs for over a day: {invoked()} job log {long[0]}" if long else ""
+    stuck = Fact("stuck jobs", ", ".join(long[:3]), "warning", remedy)
     return [
         *_of_time(readiness, now),
         *_of_sessions(census, now),
@@ -139,27 +141,28 @@ def _of_time(readiness: Readiness, now: Instant) -> Iterator[Fact]:
         "timekeeper",
         f"last alive {at(readiness.alive_at) or 'never'}",
         "bad" if is_missed else "ok",
-        "run duly timekeeper, duly worker or duly dev" if is_missed else "",
+        f"run {invoked()} timekeeper" if is_missed else "",
     )
     yield Fact(
         "overdue schedules",
         str(readiness.overdue),
         "bad" if readiness.overdue else "ok",
-        "run duly timekeeper" if readiness.overdue else "",
+        f"run {invoked()} timekeeper" if readiness.overdue else "",
     )
 
 
 def _of_sessions(census: Census, now: Instant) -> Iterator[Fact]:
     ready = sum(count for (_, state), count in census.jobs.items() if state is JobState.READY)
     is_idle = census.sessions == 0 and ready > 0
-    yield Fact("sessions", str(census.sessions), "warning" if is_idle else "ok", "run duly worker" if is_idle else "")
+    remedy = f"run {invoked()} worker --app schedules.py" if is_idle else ""
+    yield Fact("sessions", str(census.sessions), "warning" if is_idle else "ok", remedy)
     waited = 0 if census.oldest_ready_at is None else max(now - census.oldest_ready_at, 0)
     is_long = waited > _LONG_WAIT
     yield Fact(
         "ready jobs",
         f"{ready}, the oldest for {waited // SECOND} s",
         "warning" if is_long else "ok",
-        "add workers, or raise their pool's slots" if is_long else "",
+        f"add workers, or let more run at once: {invoked()} pool set default --slots 4" if is_long else "",
     )
 
 

@@ -21,12 +21,12 @@ def preview(cadence: Cadence, now: datetime, *, count: int) -> Iterator[str]:
 
 
 def explanation(cadence: Cadence, now: datetime, *, count: int) -> Iterator[str]:
-    """Words, fires, and the clock changes between them."""
+    """Words, fires, and the clock changes among them or in the year to come."""
     yield cadence.explain()
     fires = list(islice(cadence.after(now), count))
     yield from fire_lines(fires, tz=zone_of(cadence))
     if fires:
-        for told in cadence.dst_notes(fires[0], fires[0] + min(fires[-1] - fires[0], _NOTED_SPAN)):
+        for told in cadence.dst_notes(now, now + min(max(fires[-1] - now, A_YEAR), _NOTED_SPAN)):
             yield f"  {told.text}"
 
 

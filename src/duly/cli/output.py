@@ -56,6 +56,12 @@ def facts(rows: Sequence[tuple[str, object]]) -> None:
         say(f"{name.ljust(width)}  {_coloured(str(value), 0)}")
 
 
+def shortened(text: str, *, longest: int) -> str:
+    """Without what would steer a terminal."""
+    plain = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
+
+
 async def watched(options: Options, clock: Clock, show: Callable[[], Awaitable[None]]) -> None:
     """Shows once, or again and again until Ctrl-C; a terminal is cleared in between."""
     if not options.watch:

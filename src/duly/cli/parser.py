@@ -1,13 +1,17 @@
 """Parsers that say what is wrong in one line, and the options that many commands share."""
 
 import argparse
-from collections.abc import Callable
-from typing import NoReturn
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 from duly.cli import exits
 
 Options = argparse.Namespace
 Run = Callable[[Options], int | None]
+
+# What Python and HTTP call it.
+_ELSEWHERE = {"--timezone": "--tz", "--params": "--input", "--timeout": "--time-limit"}
 
 
 class _Help(argparse.HelpFormatter):
@@ -22,6 +26,33 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(exits.INVALID, f"duly: {message} (see: {self.prog} --help)\n")
+
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        """What nobody knows is refused by the command it was given to, which knows its own options best."""
+        options, unknown = super().parse_known_args(*args, **kwargs)
+        if unknown:
+            self.error(self._unknown(unknown[0].partition("=")[0]))
+        return options, unknown
+
+    def _unknown(self, given: str) -> str:
+        if not given.startswith("-"):
+            return f"{given[:40]!r} is one too many"
+        known = {name.lstrip("-"): name for name in self._option_string_actions}
+        meant = _ELSEWHERE.get(given)
+        if meant not in known.values():
+            meant = known.get(_near(given.lstrip("-"), known))
+        return f"there is no option {given[:40]}" + (f"; did you mean {meant}?" if meant else "")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = None if action.choices is None else [str(each) for each in action.choices]
+        if choices is None or str(value) in choices:
+            return
+        near = _near(str(value), choices)
+        meant = f"; did you mean {near}?" if near else ""
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse names it nowhere else
+            known = meant or f"; there are {', '.join(choices)}"
+            raise argparse.ArgumentError(None, f"there is no command {str(value)[:40]!r}{known}")
+        raise argparse.ArgumentError(action, f"{str(value)[:40]!r} is none of {', '.join(choices)}{meant}")
 
 
 class Commands:
@@ -71,6 +102,13 @@ def whole(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _near(given: str, known: Iterable[str]) -> str:
+    """What begins so, or looks alike."""
+    names = list(known)
+    begun = [name for name in names if given and name.startswith(given)]
+    return next(iter([*begun, *difflib.get_close_matches(given, names, n=1)]), "")
 
 
 def _sentence(summary: str) -> str:

@@ -11,7 +11,7 @@ from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
 from duly.domain.policies import CatchUp, Overlap, Policies
 from duly.domain.pools import DEFAULT_POOL
-from duly.domain.retries import NO_RETRY, RetryPolicy
+from duly.domain.retries import DEFAULT_RETRY, NO_RETRY, RetryPolicy
 from duly.domain.schedules import Target
 
 
@@ -63,7 +63,7 @@ def target_from(options: Options, old: Target | None = None) -> Target:
     params = object_from(options.input, field="--input")
     limit = milliseconds_from(options.time_limit, field="--time-limit")
     if old is None:
-        old = Target(kind=options.target)
+        old = Target(kind=options.target, retry=DEFAULT_RETRY)
     target = Target(
         kind=options.target or old.kind,
         params=params,

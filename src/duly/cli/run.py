@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from duly.cli import exits
 from duly.cli.logs import follow_run
-from duly.cli.output import facts, note, say, say_json, table, watched
+from duly.cli.output import facts, note, say, say_json, shortened, table, watched
 from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_wait, add_watch
 from duly.cli.shapes import at, job_shape, page, run_detail_shape, run_shape
 from duly.cli.store import changing, looking
@@ -14,6 +14,8 @@ from duly.domain.runs import Run, RunKind, RunStatus
 
 if TYPE_CHECKING:
     from duly.bootstrap import Queue
+
+_LONGEST_WHY = 80
 
 
 def define(parser: Parser) -> None:
@@ -75,11 +77,18 @@ def run_rows(runs: Sequence[Run]) -> tuple[Sequence[str], Sequence[Sequence[obje
             run.status.value,
             at(run.started_at),
             at(run.completed_at),
-            None if run.reason is None else run.reason.value,
+            _why(run),
         )
         for run in runs
     ]
     return heads, rows
+
+
+def _why(run: Run) -> str | None:
+    """The reason; of a run that failed also what it said, in one line of bounded width."""
+    said = (run.error_message or "").strip().splitlines() if run.status is RunStatus.ERROR else []
+    told = [] if run.reason is None else [run.reason.value]
+    return ": ".join([*told, *(shortened(line, longest=_LONGEST_WHY) for line in said[:1])]) or None
 
 
 def show(options: Options) -> int | None:

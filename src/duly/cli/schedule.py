@@ -100,7 +100,7 @@ def _plan(command: Parser) -> None:
     command.add_argument("--input", metavar="JSON", help="what each job is given: JSON, @file, or - for stdin")
     command.add_argument("--pool", metavar="NAME", help="the pool of its jobs (default: default)")
     command.add_argument("--priority", type=whole(-32_767, 32_767), metavar="N", help="higher goes first (default: 0)")
-    command.add_argument("--retries", type=whole(0, 999), metavar="N", help="how often to try again (default: 0)")
+    command.add_argument("--retries", type=whole(0, 999), metavar="N", help="how often to try again (default: 2)")
     command.add_argument("--time-limit", metavar="SPAN", help="a run that takes longer fails")
     command.add_argument("--overlap", choices=list(Overlap), help="what a slot does while another run is in flight")
     command.add_argument("--catch-up", choices=list(CatchUp), help="what becomes of slots that were missed")

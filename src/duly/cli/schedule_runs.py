@@ -68,6 +68,6 @@ def _preview(options: Options, asked: Backfill) -> None:
     if options.json and options.dry_run:
         say_json(backfill_shape(asked))
         return
-    ends = f", from {at(asked.instants[0])} to {at(asked.instants[-1])}" if asked.instants else ""
+    ends = f", from {at(asked.first)} to {at(asked.last)}" if asked.count else ""
     beyond = f"; the cap is {asked.cap}" if asked.count > asked.cap else ""
-    (say if options.dry_run else note)(f"{asked.count} fires{ends}{beyond}")
+    (say if options.dry_run else note)(f"{asked.count} {'fire' if asked.count == 1 else 'fires'}{ends}{beyond}")

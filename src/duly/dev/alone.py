@@ -16,6 +16,10 @@ class AlreadyServed(Conflict):
         self.database = database
 
 
+def lock_beside(database: Path) -> Path:
+    return database.with_name(f"{database.name}.dev")
+
+
 @contextmanager
 def alone_on(database: Path | None) -> Iterator[None]:
     """By a lock that ends with the process, however it ends; a database that is no file is left to its server."""
@@ -23,7 +27,9 @@ def alone_on(database: Path | None) -> Iterator[None]:
         yield
         return
     try:
-        lock = database.with_name(f"{database.name}.dev").open("a")
+        lock = lock_beside(database).open("a")
+    except FileNotFoundError as error:
+        raise Unavailable(f"{database}: the folder {database.parent} does not exist; create it") from error
     except OSError as error:
         raise Unavailable(f"{database}: {error.strerror}") from error
     with lock:

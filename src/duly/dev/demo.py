@@ -15,7 +15,7 @@ OWNER = "local"
 def demo() -> Duly:
     """A schedule of each kind, one that fails at first, and one that is slower than its own cadence."""
     app = Duly(name=NAME, owner=OWNER)
-    pool = app.pool("demo", limit=8)
+    pool = app.pool("demo", limit=8)  # so that they run beside each other: in the pool `default` one runs at a time
 
     @app.job(schedule=every("5s"), schedule_id="demo-interval", pool=pool)
     async def interval(slot: Slot) -> dict[str, str]:

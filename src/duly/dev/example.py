@@ -10,9 +10,10 @@ EXAMPLE = '''\
 from duly import Duly, Slot, cron, every
 
 app = Duly()
+together = app.pool("together", limit=4)  # its jobs run beside each other; those that name no pool, one at a time
 
 
-@app.job(schedule=every("5s"))
+@app.job(schedule=every("5s"), pool=together)
 async def greet(slot: Slot) -> str:
     return f"hello from {slot}"
 

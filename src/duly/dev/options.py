@@ -12,7 +12,8 @@ PROGRAM = "schedules.py"
 class DevOptions:
     """`folder` is where the program is looked for and where the database is, unless the settings name another.
 
-    Port 0 is any that is free. Without a program the demo runs, unless `demo` says no.
+    Port 0 is any that is free. Without a program the demo runs, unless `demo` says no. `command` is what people write
+    to start Duly here.
     """
 
     folder: Path = field(default_factory=Path.cwd)
@@ -21,6 +22,7 @@ class DevOptions:
     port: int = Settings().port
     postgres: bool = False
     demo: bool = True
+    command: str = "duly"
 
     @property
     def program(self) -> Path:

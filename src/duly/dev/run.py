@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +15,15 @@ from duly.bootstrap import Queue, Settings, configure_logging, database_file, mo
 from duly.dev.alone import alone_on
 from duly.dev.demo import demo
 from duly.dev.options import DevOptions
+from duly.dev.port import require_port
 from duly.dev.postgres import local_postgres
 from duly.dev.screen import Screen
 from duly.dev.stage import Stage
 from duly.dev.watch import Watch
+from duly.domain.declarations import Reconciled
 from duly.domain.errors import DulyError, InvalidInput
+from duly.domain.ids import PoolName
+from duly.domain.pools import DEFAULT_POOL
 from duly.domain.schedules import Schedule
 from duly.http.access import is_loopback
 from duly.version import __version__
@@ -35,11 +39,12 @@ async def run_dev(options: DevOptions) -> int:
     with _stopped_by_signals(stop, screen):
         app = await _program(options, screen)
         async with _settings(options, app) as settings:
+            require_port(options.host, options.port, database_file(settings))
             with alone_on(database_file(settings)):
                 configure_logging(settings, level="error")
                 queue = await Queue.observed(settings, screen)
                 try:
-                    await _require_tokens(queue, options.host)
+                    await _require_tokens(queue, options)
                     await _Dev(options, queue, screen, stop).run(app)
                 finally:
                     await queue.close()
@@ -76,15 +81,18 @@ async def _settings(options: DevOptions, app: Duly | None) -> AsyncIterator[Sett
         yield options.settings
 
 
-async def _require_tokens(queue: Queue, host: str) -> None:
+async def _require_tokens(queue: Queue, options: DevOptions) -> None:
     """Where others can reach it, a server without tokens would let nobody in."""
+    host = options.host
     if is_loopback(host):
         return
     now = queue.storage.clock.now()
     tokens = await queue.tokens.list(owner=None)
     if not any(each.revoked_at is None and (each.expires_at is None or each.expires_at > now) for each in tokens):
         raise InvalidInput(
-            "--host", f"{host} can be reached by others, and nobody has a token", fix="make one: duly token create"
+            "--host",
+            f"{host} can be reached by others, and nobody has a token",
+            fix=f"make one: {options.command} token create",
         )
 
 
@@ -121,16 +129,22 @@ class _Dev:
 
     async def run(self, app: Duly | None) -> None:
         keeper = self._queue.timekeeper()
-        if app is not None:
-            await self._stage.play(app)
+        reconciled = Reconciled() if app is None else await self._stage.play(app)
+        pools = {} if app is None else await app.worker_pools(self._queue)
         schedules = await self._schedules()
+
+        def introduce(url: str) -> None:
+            self._introduce(url, app, pools)
+            self._screen.scheduled(schedules)
+            self._tell_restored(reconciled)
+
         serving = asyncio.create_task(
             serve(
                 self._queue,
                 host=self._options.host,
                 port=self._options.port,
                 stop=self._stop,
-                on_ready=lambda url: self._introduce(url, app, schedules),
+                on_ready=introduce,
             )
         )
         keeping = asyncio.create_task(keeper.run())
@@ -150,17 +164,24 @@ class _Dev:
         for part in done:
             part.result()
 
-    def _introduce(self, url: str, app: Duly | None, schedules: list[Schedule]) -> None:
-        screen = self._screen
-        shown = _shown(self._queue.settings)
-        screen.say(f"duly {__version__}  {url}  database {shown}  times in {screen.zone_name}")
+    def _introduce(self, url: str, app: Duly | None, pools: Mapping[PoolName, int]) -> None:
+        say, program = self._screen.say, self._options.program
+        say(f"duly {__version__}  {url}  database {_shown(self._queue.settings)}  times in {self._screen.zone_name}")
+        say(f"the API is explained at {url}/docs")
         if app is None:
-            screen.say(f"no program runs; it begins when {self._options.program.name} loads\n")
-        elif not self._options.program.is_file():
-            screen.say(f"this is a demo; `duly init` writes a {self._options.program.name} of your own\n")
+            say(f"no program runs; it begins when {program.name} loads")
+        elif not program.is_file():
+            say(f"this is a demo; `{self._options.command} init` writes a {program.name} of your own")
         else:
-            screen.say(f"{self._options.program.name} is followed: save it, and it is loaded again\n")
-        screen.scheduled(schedules)
+            say(f"{program.name} is followed: save it, and it is loaded again")
+        if pools:
+            say(_at_once(pools))
+        say()
+
+    def _tell_restored(self, reconciled: Reconciled) -> None:
+        if reconciled.restored:
+            told = ", ".join(reconciled.restored)
+            self._screen.note(f"changed back to what {self._options.program.name} says: {told}")
 
     async def _schedules(self) -> list[Schedule]:
         return list(await self._queue.schedules.list(owner=None, most=_MOST_SHOWN))
@@ -179,11 +200,25 @@ class _Dev:
             except DulyError as error:
                 self._screen.complain(f"{self._options.program.name} was not taken over: {error}")
                 continue
-            counts = {"new": reconciled.created, "changed": reconciled.updated, "gone": reconciled.retired}
+            changed = [each for each in reconciled.updated if each not in reconciled.restored]
+            counts = {
+                "new": reconciled.created,
+                "changed": changed,
+                "changed back": reconciled.restored,
+                "gone": reconciled.retired,
+            }
             told = ", ".join(f"{len(ids)} {what}" for what, ids in counts.items() if ids)
             self._screen.note(f"{self._options.program.name} loaded again: {told or 'the same schedules'}")
+            self._tell_restored(reconciled)
             if told:
                 self._screen.scheduled(await self._schedules())
+
+
+def _at_once(pools: Mapping[PoolName, int]) -> str:
+    told = ", ".join(f"{count} in pool {name!r}" for name, count in pools.items())
+    if DEFAULT_POOL in pools:
+        return f'run at once: {told}; pool=app.pool("wide", limit=4) lets jobs run beside each other'
+    return f"run at once: {told}; jobs that name no pool are in {DEFAULT_POOL!r}, which runs one at a time"
 
 
 def _shown(settings: Settings) -> str:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from typing import TextIO
 
@@ -57,16 +58,22 @@ class Screen(Nobody):
         for schedule in schedules:
             state = "" if schedule.state is ScheduleState.ACTIVE else f" ({schedule.state})"
             self.say(f"  {schedule.id:{self._width}}  {schedule.cadence.explain()}{state}")
-            if fires := self._fires(schedule):
-                self.say(f"  {'':{self._width}}  next {fires}", _DIM)
+            if told := self._fires(schedule):
+                self.say(f"  {'':{self._width}}  {told}", _DIM)
         self.say()
 
     def _fires(self, schedule: Schedule) -> str:
-        """With their day if they are not all today's."""
-        fires = [self._local(moment_of(fire.fire_at)) for fire in schedule.upcoming(NEXT_FIRES)]
+        """From now on, with their day if they are not all today's; what is overdue is not to come."""
+        now = instant_of(self._now(), field="now")
+        is_overdue = schedule.fire_at is not None and schedule.fire_at < now
+        ahead = replace(schedule, opened_through=max(schedule.opened_through, now // SECOND))
+        fires = [self._local(moment_of(fire.fire_at)) for fire in ahead.upcoming(NEXT_FIRES)]
+        since = [self._local(moment_of(schedule.fire_at))] if is_overdue and schedule.fire_at is not None else []
         today = self._local(self._now()).date()
-        pattern = "%H:%M:%S" if all(fire.date() == today for fire in fires) else "%a %d %b %H:%M"
-        return ", ".join(f"{fire:{pattern}}" for fire in fires)
+        pattern = "%H:%M:%S" if all(fire.date() == today for fire in (*since, *fires)) else "%a %d %b %H:%M"
+        told = [f"overdue since {at:{pattern}}" for at in since]
+        told += [f"next {', '.join(f'{fire:{pattern}}' for fire in fires)}"] if fires else []
+        return "; ".join(told)
 
     # As telemetry
 
@@ -126,7 +133,8 @@ def _outcome(report: Report) -> tuple[str, str]:
     nth = f", attempt {job.attempt}" if job.attempt > 1 else ""
     if ending.status is JobStatus.COMPLETED:
         return f"ran in {took}{nth}", _GREEN
-    why = f": {_one_line(ending.error)}" if ending.error else ""
+    where = f" ({_one_line(ending.place)})" if ending.place else ""
+    why = f": {_one_line(ending.error)}{where}" if ending.error else ""
     if ending.status is not JobStatus.FAILED:
         return f"{ending.status.lower()} after {took}{nth}{why}", _YELLOW
     if ending.retryable and job.attempt < job.max_attempts:

@@ -14,11 +14,16 @@ MOST_BACKFILLED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """Exactly what it would touch: the oldest `cap` of the `count` fires in its span."""
+    """Exactly what it would touch: the oldest `cap` of the `count` fires in its span, the last of which is `last`."""
 
     instants: tuple[Instant, ...]
     count: int
     cap: int
+    last: Instant | None = None
+
+    @property
+    def first(self) -> Instant | None:
+        return self.instants[0] if self.instants else None
 
     def require_fit(self) -> None:
         if self.count == 0:
@@ -39,4 +44,10 @@ def backfill_of(cadence: Cadence, start: datetime, end: datetime, *, cap: int, n
         raise InvalidInput("end", "lies in the future", fix="what is to come fires by itself; end at now or before")
     count = cadence.count(first - 1, last)
     fires = islice(cadence.seconds_after(first - 1), min(count, cap))
-    return Backfill(tuple(Instant(second * SECOND) for second in fires), count, cap)
+    newest = cadence.last_second(last) if count else None
+    return Backfill(
+        tuple(Instant(second * SECOND) for second in fires),
+        count,
+        cap,
+        last=None if newest is None else Instant(newest * SECOND),
+    )

@@ -26,6 +26,8 @@ class Fate(StrEnum):
 class Decision:
     """What became of a slot, or of `count` slots from `slot` through `last`. `late` is how long after its time.
 
+    Of several slots it is that of the first.
+
     Not frozen: one is made for every slot, and that would take four times as long.
     """
 

@@ -39,10 +39,14 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciled:
-    """`conflicts` were left as they are, each with why."""
+    """`conflicts` were left as they are, each with why.
+
+    `restored` are those of the updated that had been before as they are declared: somebody had changed them.
+    """
 
     created: tuple[ScheduleId, ...] = ()
     updated: tuple[ScheduleId, ...] = ()
     unchanged: tuple[ScheduleId, ...] = ()
     retired: tuple[ScheduleId, ...] = ()
+    restored: tuple[ScheduleId, ...] = ()
     conflicts: tuple[tuple[ScheduleId, str], ...] = ()

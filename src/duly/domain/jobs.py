@@ -218,13 +218,14 @@ class Put(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a run ended, as its worker says."""
+    """How a run ended, as its worker says. `place` is the line that raised: for whoever looks on, and not kept."""
 
     status: JobStatus
     error: str | None = None
     exit_code: int | None = None
     result: Payload | None = None
     retryable: bool = True
+    place: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.status, JobStatus) or self.status in (JobStatus.QUEUED, JobStatus.RUNNING):

@@ -34,13 +34,21 @@ MOST_AT_ONCE = 100
 
 @dataclass(slots=True)
 class InFlight:
-    """Runs of the schedule that have not ended, oldest first, and which of them only wait."""
+    """Runs of the schedule that have not ended, oldest first; which only wait, and for what, if that is known."""
 
     running: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
+    waits_for: str | None = None
 
     def __bool__(self) -> bool:
         return bool(self.running or self.waiting)
+
+    @property
+    def in_words(self) -> str:
+        """The oldest that runs, or, if none does, that waits."""
+        if self.running:
+            return f"{self.running[0]} was still running"
+        return f"{self.waiting[0]} was still waiting" + (f" for {self.waits_for}" if self.waits_for else "")
 
 
 class Opening(NamedTuple):
@@ -190,8 +198,7 @@ class _Deciding:
     def _why_not(self) -> tuple[Reason | None, str | None]:
         match self._schedule.policies.overlap:
             case Overlap.SKIP if self._in_flight:
-                others = self._in_flight.running or self._in_flight.waiting
-                return Reason.OVERLAP, f"{others[0]} was still in flight"
+                return Reason.OVERLAP, self._in_flight.in_words
             case Overlap.QUEUE_ONE if self._in_flight.waiting:
                 return Reason.COALESCED, f"coalesced into {self._in_flight.waiting[-1]}, which was waiting"
             case _:

@@ -49,6 +49,13 @@ class Pool:
         """Room for one more from the queue: tickets that wait come first."""
         return self.mode is not PoolMode.PAUSED and self.used + self.tickets < self.slots
 
+    @property
+    def standstill(self) -> str | None:
+        """Why none of its jobs can start, if so."""
+        if self.mode is PoolMode.PAUSED:
+            return f"pool {self.name!r}, which is paused"
+        return f"pool {self.name!r} ({self.used} of {self.slots} in use)" if self.used >= self.slots else None
+
 
 BUILT_IN_POOLS = (
     Pool(name=DEFAULT_POOL, slots=1),

@@ -8,6 +8,7 @@ from duly.worker.calls import Call
 from duly.worker.context import JobContext
 from duly.worker.handlers import Handler
 from duly.worker.logbook import open_log
+from duly.worker.traces import tell_trace
 
 
 def in_loop(function: Callable[..., Awaitable[object]]) -> Handler:
@@ -17,6 +18,12 @@ def in_loop(function: Callable[..., Awaitable[object]]) -> Handler:
     async def handler(job: ClaimedJob) -> object:
         task = asyncio.current_task()
         with open_log(job) as log:
-            return await call(JobContext(job, log, lambda: task is not None and task.cancelling() > 0))
+            try:
+                return await call(JobContext(job, log, lambda: task is not None and task.cancelling() > 0))
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                tell_trace(log, error)
+                raise
 
     return handler

@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
 from duly.domain.errors import InvalidInput
 from duly.domain.jobs import COMPLETED, Ending, JobStatus
 from duly.domain.payloads import json_of
 from duly.domain.sessions import ClaimedJob
+from duly.worker.traces import place_of
 
 Handler = Callable[[ClaimedJob], object]
 
@@ -36,7 +38,8 @@ def failure_of(error: BaseException) -> Ending:
         said = str(error)
     except Exception:  # noqa: BLE001 - it failed even at saying why
         said = "(it cannot be shown)"
-    return failure(f"{type(error).__name__}: {said}", retryable=not isinstance(error, DoNotRetry))
+    ending = failure(f"{type(error).__name__}: {said}", retryable=not isinstance(error, DoNotRetry))
+    return replace(ending, place=place_of(error))
 
 
 def failure(reason: str, *, retryable: bool = True) -> Ending:

@@ -19,6 +19,7 @@ from duly.domain.sessions import ClaimedJob
 from duly.worker.calls import Call
 from duly.worker.context import JobContext, Stopped
 from duly.worker.handlers import ending_of, failure_of
+from duly.worker.traces import tell_trace
 
 _EXIT_STOPPED = 128 + signal.SIGTERM
 
@@ -36,6 +37,8 @@ def main() -> None:
     except asyncio.CancelledError:
         sys.exit(_EXIT_STOPPED)
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its run's failure
+        if os.getpid() == me:
+            tell_trace(channel, error)
         ending = failure_of(error)
     if os.getpid() != me:
         os._exit(0)  # a copy that the function forked has nothing to report

@@ -11,7 +11,9 @@ from duly.domain.sessions import ClaimedJob
 from duly.worker.calls import Call
 from duly.worker.context import JobContext
 from duly.worker.handlers import Handler, ending_of, failure_of
+from duly.worker.job_log import JobLog
 from duly.worker.logbook import open_log
+from duly.worker.traces import tell_trace
 
 
 def in_thread(function: Callable[..., object]) -> Handler:
@@ -25,7 +27,7 @@ def in_thread(function: Callable[..., object]) -> Handler:
     async def handler(job: ClaimedJob) -> object:
         asked = threading.Event()
         with open_log(job) as log:
-            answer = _started(call, JobContext(job, log, asked.is_set))
+            answer = _started(call, JobContext(job, log, asked.is_set), log)
             try:
                 return await asyncio.shield(answer)
             except asyncio.CancelledError:
@@ -35,7 +37,7 @@ def in_thread(function: Callable[..., object]) -> Handler:
     return handler
 
 
-def _started(call: Call, context: JobContext) -> "asyncio.Future[Ending]":
+def _started(call: Call, context: JobContext, log: JobLog) -> "asyncio.Future[Ending]":
     """The ending is made in the thread: a large result must not hold up the event loop."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Ending] = loop.create_future()
@@ -47,6 +49,8 @@ def _started(call: Call, context: JobContext) -> "asyncio.Future[Ending]":
         except asyncio.CancelledError:
             ending = None
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its run's failure, not the worker's
+            if os.getpid() == process:
+                tell_trace(log, error)
             ending = failure_of(error)
         if os.getpid() != process:
             os._exit(0)  # a copy that the function forked has nothing to report

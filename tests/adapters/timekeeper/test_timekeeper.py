@@ -331,6 +331,22 @@ def test_a_timekeeper_that_is_told_to_stop_returns_at_once() -> None:
     keeping(scenario)
 
 
+def test_a_timekeeper_that_is_told_to_stop_has_kept_time_until_then() -> None:
+    async def scenario(machine: Machine) -> None:
+        other = Timekeeper(machine.queue.timekeeping, telemetry=Tally())
+        working = asyncio.create_task(other.run())
+        await machine.until(7.3)
+        stopped_at = machine.clock.now()
+
+        other.stop()
+        await working
+
+        (span,) = await machine.storage.inner.transact(lambda tx: tx.ledger.coverage(Instant(0)))
+        assert span.end == stopped_at
+
+    keeping(scenario)
+
+
 def test_a_heart_that_finds_no_store_is_started_again() -> None:
     class Nowhere:
         tries = 0

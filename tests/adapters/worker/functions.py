@@ -1,6 +1,7 @@
 """Functions that tests run in processes of their own."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -106,3 +107,17 @@ def fork(path: str) -> str:
     while not (Path(path).exists() and Path(path).read_text()):
         time.sleep(0.01)
     return "the first"
+
+
+def parse(text: str) -> object:
+    """Raises in the standard library, three frames below."""
+    return _parsed(text)
+
+
+def _parsed(text: str) -> object:
+    return json.loads(text)
+
+
+async def parse_later(text: str) -> object:
+    await asyncio.sleep(0)
+    return _parsed(text)

@@ -121,6 +121,7 @@ def test_an_expression_that_is_no_text_is_refused(expr: Any) -> None:
         ("Europe", "is not a zone of the tz database"),
         ("zone.tab", "is not a zone of the tz database"),
         ("utc", "did you mean 'UTC'?"),
+        ("CEST", "names look like 'Europe/Berlin'"),
         ("europe/berlin", "did you mean 'Europe/Berlin'?"),
         ("Berlin", "did you mean 'Europe/Berlin'?"),
         ("Europe/Berlin ", "did you mean 'Europe/Berlin'?"),

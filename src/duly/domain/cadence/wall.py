@@ -170,6 +170,8 @@ def _unknown(name: str) -> InvalidZone:
             reason = f"holds {letter!a} (U+{ord(letter):04X}), which no zone's name does"
             return InvalidZone("tz", reason, position=position)
     by_lower = {known.lower(): known for known in zone_names()}
-    close = get_close_matches(name.lower(), by_lower, n=1)
+    # Abbreviations that look alike lie on different continents.
+    places = [known for known in by_lower if "/" in known or known == name.lower()]
+    close = get_close_matches(name.lower(), places, n=1)
     fix = f"did you mean {by_lower[close[0]]!r}?" if close else "names look like 'Europe/Berlin'"
     return InvalidZone("tz", f"{name!r} is not a zone of the tz database", fix=fix)

@@ -8,14 +8,15 @@ from duly.domain.explanations.explanation import Explanation, lasting, shown, sl
 from duly.domain.explanations.runs import ANSWERS
 from duly.domain.instants import Instant, written
 from duly.domain.runs import Arrears, Gap, Run, RunKind
-from duly.domain.schedules import Schedule, ScheduleState
+from duly.domain.schedules import Revision, Schedule, ScheduleState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleFacts:
-    """A schedule, its newest runs, its last gap, and what it owes."""
+    """A schedule, its revisions from the first, its newest runs, its last gap, and what it owes."""
 
     schedule: Schedule
+    revisions: Sequence[Revision] = ()
     now: Instant
     timekeeping: Timekeeping
     runs: Sequence[Run] = ()
@@ -40,7 +41,7 @@ def explain_schedule(facts: ScheduleFacts) -> Explanation:
 
 def _state(facts: ScheduleFacts) -> tuple[str, str]:
     schedule = facts.schedule
-    changed, reason = written(schedule.updated_at), why(None, schedule.state_reason)
+    changed, reason = written(_state_since(facts)), why(None, schedule.state_reason)
     match schedule.state:
         case ScheduleState.PAUSED:
             return "paused", f"It does not run: it was paused at {changed}{reason}. Resume it to go on."
@@ -52,6 +53,16 @@ def _state(facts: ScheduleFacts) -> tuple[str, str]:
             return _next(facts)
 
 
+def _state_since(facts: ScheduleFacts) -> Instant:
+    """Later revisions may have changed other things, and left the state as it was."""
+    since = facts.schedule.updated_at
+    for revision in reversed(facts.revisions):
+        if revision.state is not facts.schedule.state:
+            break
+        since = revision.recorded_at
+    return since
+
+
 def _next(facts: ScheduleFacts) -> tuple[str, str]:
     slot, fires_at = facts.schedule.next_slot, facts.schedule.fire_at
     if slot is None or fires_at is None:
@@ -59,11 +70,18 @@ def _next(facts: ScheduleFacts) -> tuple[str, str]:
     if fires_at > facts.now:
         return "active", f"Its next slot is {shown(slot)}, in {lasting(fires_at - facts.now)}."
     late = f"Its next slot, {shown(slot)}, was due at {written(fires_at)}, {lasting(facts.now - fires_at)} ago"
-    alive_at = facts.timekeeping.alive_at
+    alive_at = _alive_at(facts)
     if alive_at is None or alive_at < fires_at:
         since = "ever" if alive_at is None else f"since {written(alive_at)}"
         return "waiting", f"{late}, and is not opened, because nobody has kept time {since}."
     return "waiting", f"{late}, and is about to be opened."
+
+
+def _alive_at(facts: ScheduleFacts) -> Instant | None:
+    """A timekeeper that was killed opened slots after its heart beat last."""
+    opened = [run.opened_at for run in facts.runs if run.kind is RunKind.SLOT]
+    beaten = facts.timekeeping.alive_at
+    return max([*opened, *([] if beaten is None else [beaten])], default=None)
 
 
 def _missed(facts: ScheduleFacts) -> Iterator[str]:
