@@ -15,6 +15,7 @@ from duly.domain.ids import JobId, Owner, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant
 from duly.domain.payloads import payload_of
 from duly.domain.policies import Policies
+from duly.domain.retries import DEFAULT_RETRY
 from duly.domain.runs import Run, RunStatus
 from duly.domain.schedules import Schedule, Target, new_schedule
 from duly.wire import cadences
@@ -144,7 +145,8 @@ def test_a_new_schedule_asks_for_what_it_says() -> None:
     new = NewSchedule(target="greet", every="1h", input={"a": [1]}, timeout_ms=5)
 
     assert cadence_of(new) == every("1h")
-    assert target_of(new) == Target(kind="greet", payload=payload_of({"a": [1]}, field="params"), timeout_ms=5)
+    payload = payload_of({"a": [1]}, field="params")
+    assert target_of(new) == Target(kind="greet", payload=payload, timeout_ms=5, retry=DEFAULT_RETRY)
 
 
 @pytest.mark.parametrize(

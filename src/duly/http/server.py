@@ -77,7 +77,8 @@ def _bound(host: str, port: int) -> socket.socket:
         listening.bind(address)
     except OSError as taken:
         listening.close()
-        raise Unavailable(f"cannot listen on {host} port {port}: {taken.strerror}") from taken
+        why = f"cannot listen on {host} port {port}: {taken.strerror}"
+        raise Unavailable(f"{why}; choose another port, 0 for any that is free") from taken
     return listening
 
 

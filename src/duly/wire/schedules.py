@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from duly.domain.instants import SECOND, Instant, moment_of
 from duly.domain.payloads import value_of
 from duly.domain.policies import CatchUp, Overlap
-from duly.domain.retries import NO_RETRY, RetryPolicy
+from duly.domain.retries import DEFAULT_RETRY, RetryPolicy
 from duly.domain.runs import Run, RunStatus
 from duly.domain.schedules import Revision as DomainRevision
 from duly.domain.schedules import Schedule as DomainSchedule
@@ -35,9 +35,9 @@ _EXAMPLE: dict[str, JsonValue] = {
 
 
 class Retry(Shape):
-    max_attempts: int = NO_RETRY.max_attempts
-    backoff_ms: int = NO_RETRY.backoff_ms
-    backoff_cap_ms: int = NO_RETRY.backoff_cap_ms
+    max_attempts: int = DEFAULT_RETRY.max_attempts
+    backoff_ms: int = DEFAULT_RETRY.backoff_ms
+    backoff_cap_ms: int = DEFAULT_RETRY.backoff_cap_ms
 
     def policy(self) -> RetryPolicy:
         return RetryPolicy(**self.model_dump())
