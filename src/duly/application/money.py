@@ -152,12 +152,16 @@ class Money:
         due = await self.storage.read(lambda tx: tx.holds.run_out(era=era, lease_now=lease_now, most=most))
         lapsed = []
         for candidate in due:
+            earlier: list[Hold] = []
 
-            async def work(tx: Transaction, candidate: Hold = candidate) -> Hold | None:
+            async def work(tx: Transaction, candidate: Hold = candidate, earlier: list[Hold] = earlier) -> Hold | None:
                 hold = await _locked(tx, candidate.run_id, candidate.attempt)
+                if hold in earlier:
+                    return hold  # run again after a lost answer
                 if not hold.is_open or not hold.has_run_out(era=era, lease_now=lease_now):
                     return None
-                return await _ended(tx, hold, HoldState.LAPSED, now=now)
+                earlier[:] = [await _ended(tx, hold, HoldState.LAPSED, now=now)]
+                return earlier[0]
 
             if (hold := await self.storage.transact(work)) is not None:
                 lapsed.append(hold)
