@@ -18,7 +18,7 @@ from duly.dev.options import DevOptions
 from duly.dev.postgres import local_postgres
 from duly.dev.screen import Screen
 from duly.dev.stage import Stage
-from duly.dev.watch import Watch
+from duly.dev.watch import Look, Watch, look_at
 from duly.domain.errors import DulyError, InvalidInput
 from duly.domain.schedules import Schedule
 from duly.http.access import is_loopback
@@ -33,6 +33,7 @@ async def run_dev(options: DevOptions) -> int:
     screen = Screen(moment)
     stop = asyncio.Event()
     with _stopped_by_signals(stop, screen):
+        seen = look_at(options.program)
         app = await _program(options, screen)
         async with _settings(options, app) as settings:
             with alone_on(database_file(settings)):
@@ -40,7 +41,7 @@ async def run_dev(options: DevOptions) -> int:
                 queue = await Queue.observed(settings, screen)
                 try:
                     await _require_tokens(queue, options.host)
-                    await _Dev(options, queue, screen, stop).run(app)
+                    await _Dev(options, queue, screen, stop, seen).run(app)
                 finally:
                     await queue.close()
     screen.note("stopped; what is scheduled and queued is still there")
@@ -111,13 +112,13 @@ def _stopped_by_signals(stop: asyncio.Event, screen: Screen) -> Iterator[None]:
 class _Dev:
     """Everything at work. Time is kept by one timekeeper from beginning to end, whatever the program does."""
 
-    def __init__(self, options: DevOptions, queue: Queue, screen: Screen, stop: asyncio.Event) -> None:
+    def __init__(self, options: DevOptions, queue: Queue, screen: Screen, stop: asyncio.Event, seen: Look) -> None:
         self._options = options
         self._queue = queue
         self._screen = screen
         self._stop = stop
         self._stage = Stage(queue)
-        self._watch = Watch(options.program, queue.storage.clock)
+        self._watch = Watch(options.program, queue.storage.clock, seen=seen)
 
     async def run(self, app: Duly | None) -> None:
         keeper = self._queue.timekeeper()
