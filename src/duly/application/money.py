@@ -173,6 +173,10 @@ class Money:
                 lapsed.append(hold)
         return lapsed
 
+    async def lapse_some(self) -> bool:
+        """As `lapse_due`, for whoever looks now and then; answers whether there may be more."""
+        return len(await self.lapse_due(most=LAPSED_AT_ONCE)) == LAPSED_AT_ONCE
+
     async def get(self, run_id: str, attempt: int, *, owner: str | None) -> Hold:
         async def work(tx: Transaction) -> Hold:
             hold = await tx.holds.get(run_id_of(run_id), attempt_of(attempt))
