@@ -244,7 +244,10 @@ class Queue:
     def timekeeper(self) -> Timekeeper:
         """A timekeeper whose heart beats in a thread with a connection of its own; memory has only one."""
         return Timekeeper(
-            self.timekeeping, telemetry=self.telemetry, aside=None if self._is_in_memory else self._own_thread
+            self.timekeeping,
+            telemetry=self.telemetry,
+            aside=None if self._is_in_memory else self._own_thread,
+            lapse=self.money.lapse_some,
         )
 
     async def metrics(self) -> bytes:

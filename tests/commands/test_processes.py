@@ -1,5 +1,6 @@
 """`duly init`, `duly worker`, `duly timekeeper` and `duly serve` as processes of their own."""
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from duly.cli.processes import until_stopped
 from duly.cli.serve import is_loopback
 from duly.cli.worker import pools_from
 from duly.domain.errors import InvalidInput
@@ -51,6 +53,35 @@ def going_on(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[s
             assert process.returncode == 0
         finally:
             process.kill()
+
+
+def test_a_part_that_fails_cuts_nothing_that_another_still_does() -> None:
+    done: list[str] = []
+
+    class Failing:
+        async def run(self) -> None:
+            raise RuntimeError("no more")
+
+        def stop(self) -> None:
+            done.append("failing was told")
+
+    class Working:
+        def __init__(self) -> None:
+            self._told = asyncio.Event()
+
+        async def run(self) -> None:
+            await self._told.wait()
+            for _ in range(10):
+                await asyncio.sleep(0)
+            done.append("worked off")
+
+        def stop(self) -> None:
+            self._told.set()
+
+    with pytest.raises(RuntimeError, match="no more"):
+        asyncio.run(until_stopped([Failing(), Working()]))
+
+    assert done == ["failing was told", "worked off"]
 
 
 def test_a_worker_and_a_timekeeper_run_a_program_and_stop_when_told(tmp_path: Path) -> None:

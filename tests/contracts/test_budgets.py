@@ -87,6 +87,33 @@ async def test_a_schedules_budget_covers_its_runs_alone_whoever_pays(world: Worl
     assert (budget.window, await _used(world, budget)) == (Window.TOTAL, 10)
 
 
+@pytest.mark.req("OWN-03", error=True)
+async def test_nobody_uses_up_the_budget_of_somebody_elses_schedule(world: World) -> None:
+    ann, bob = await Purse.with_(world, 100), await Purse.with_(world, 100, owner="bob")
+    await _schedule(world)
+    budget = await world.queue.budgets.set("schedule", "s", owner="ann", window="total", limit=10)
+
+    for asked in (bob.hold(6, schedule="s"), ann.hold(6, schedule="nowhere")):
+        with pytest.raises(UnknownSchedule):
+            await asked
+
+    assert (await _used(world, budget), await bob.shown(), await ann.shown()) == (0, "100+0+0", "100+0+0")
+    await world.queue.schedules.delete("s", owner="ann")
+    await ann.hold(6, schedule="s")
+    assert await _used(world, budget) == 6
+
+
+@pytest.mark.req("OWN-03")
+async def test_a_user_whom_a_grant_names_spends_somebodys_money_within_his_own_schedules_budget(world: World) -> None:
+    bob = await Purse.with_(world, 100, owner="bob")
+    await _schedule(world)
+    budget = await world.queue.budgets.set("schedule", "s", owner="ann", window="total", limit=10)
+
+    await world.queue.money.hold("run", 1, account_id=bob.account.id, amount=6, schedule_id="s", user="ann")
+
+    assert (await _used(world, budget), await bob.shown()) == (6, "94+6+0")
+
+
 @pytest.mark.req("OWN-03")
 async def test_the_narrowest_of_several_budgets_decides(world: World) -> None:
     purse, _ = await _limited(world, 10)

@@ -13,6 +13,7 @@ from duly.domain.policies import Policies
 from duly.domain.pools import UnknownPool
 from duly.domain.schedules import ScheduleState, Target, UnknownSchedule
 from tests.contracts.keeping import Keeping
+from tests.contracts.meanwhile import interrupted
 from tests.contracts.world import WIDE, World
 
 A, B, C = ScheduleId("a"), ScheduleId("b"), ScheduleId("c")
@@ -135,6 +136,29 @@ async def test_what_was_deleted_comes_back_when_it_is_declared_and_is_left_to_wh
     assert (back.state, back.revision) == (ScheduleState.ACTIVE, 3)
     assert await reconcile(world) == Reconciled(retired=(A,))
     assert (await keeping.get("b")).state is ScheduleState.ACTIVE
+
+
+@pytest.mark.parametrize("program", [None, "parcels"])
+async def test_what_somebody_took_over_while_it_was_to_be_retired_is_left_alone(
+    world: World, program: str | None
+) -> None:
+    queue, storage = interrupted(world)
+    await reconcile(world, declared("a"))
+
+    async def take_over() -> None:
+        await world.queue.schedules.delete("a", owner="ann")
+        world.clock.advance(1)
+        if program is None:
+            target = Target(kind="work", pool=WIDE)
+            await world.queue.schedules.create(owner="ann", schedule_id="a", cadence=every("1h"), target=target)
+        else:
+            await world.queue.declarations.reconcile(program, [declared("a")], owner="ann")
+
+    storage.happens = take_over
+
+    assert await queue.declarations.reconcile("letters", [], owner="ann") == Reconciled()
+    assert storage.happens is None
+    assert (await world.queue.schedules.get("a", owner="ann")).state is ScheduleState.ACTIVE
 
 
 async def test_reconciling_that_was_cut_goes_on_at_the_next_start(world: World) -> None:

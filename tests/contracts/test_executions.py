@@ -403,6 +403,7 @@ async def test_usage_is_charged_once_and_what_was_not_measured_is_seen(world: Wo
         (UNIT, {"max_cost": 2 * UNIT}, "insufficient_credit"),
         (0, {"input": {"model": "gpt-4o"}}, "insufficient_credit"),
         (UNIT, {"input": {"model": "nobody-knows-it"}}, "unknown_price"),
+        (UNIT, {"schedule_id": "nowhere"}, "unknown_schedule"),
     ],
 )
 async def test_what_cannot_be_paid_does_not_run_and_that_is_the_outcome(

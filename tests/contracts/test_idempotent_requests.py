@@ -136,6 +136,30 @@ async def test_old_requests_are_forgotten_and_their_keys_are_free(world: World) 
     await claimed(world, replace(ASKED, hash="def"))
 
 
+async def test_setting_the_time_of_day_forward_forgets_no_request_that_somebody_executes(world: World) -> None:
+    first = await claimed(world)
+    world.clock.step(3 * 86_400)
+    long_ago = Instant(world.clock.now() - 86_400 * SECOND)
+
+    assert await world.queue.requests.prune(before=long_ago) == 0
+
+    with pytest.raises(StillRunning):
+        await world.queue.requests.claim(ASKED)
+    world.clock.advance(59)
+    assert await world.queue.requests.prune(before=long_ago) == 0
+    world.clock.advance(1)
+    assert await world.queue.requests.prune(before=long_ago) == 1
+    assert (await claimed(world)).draw != first.draw
+
+
+async def test_claims_of_another_era_are_forgotten_when_they_are_old(world: World) -> None:
+    await claimed(world)
+    world.clock.step(3 * 86_400)
+    world.clock.reboot("another-boot")
+
+    assert await world.queue.requests.prune(before=Instant(world.clock.now() - 86_400 * SECOND)) == 1
+
+
 async def test_whoever_serves_requests_forgets_them_after_a_day(world: World) -> None:
     await world.queue.requests.answer(ASKED, await claimed(world), ANSWER)
     world.clock.advance(86_401)

@@ -5,6 +5,7 @@ import pytest
 from duly.domain.errors import InvalidInput
 from duly.domain.instants import SECOND, Instant
 from duly.domain.tokens import SECRET_PREFIX, Caller, Role, Unauthenticated, UnknownToken, hash_of
+from tests.contracts.meanwhile import interrupted
 from tests.contracts.world import World
 
 
@@ -75,6 +76,18 @@ async def test_revoking_is_heard_here_at_once_and_elsewhere_within_five_seconds(
     world.clock.advance(5)
     with pytest.raises(Unauthenticated):
         await elsewhere.authenticate(secret)
+
+
+async def test_what_was_read_before_a_revocation_is_not_remembered_after_it(world: World) -> None:
+    queue, storage = interrupted(world)
+    token, secret = await queue.tokens.create(owner="ann", role=Role.ADMIN)
+
+    storage.happens = lambda: queue.tokens.revoke(token.id, owner="ann")
+    await queue.tokens.authenticate(secret)
+
+    assert storage.happens is None
+    with pytest.raises(Unauthenticated):
+        await queue.tokens.authenticate(secret)
 
 
 async def test_a_busy_caller_is_not_looked_up_each_time(world: World) -> None:

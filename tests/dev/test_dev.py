@@ -287,3 +287,40 @@ class TestRefusals:
         assert code == 2
         assert said.startswith("duly: --host: ")
         assert "\n" not in said
+
+
+def test_a_program_that_is_saved_while_it_is_loaded_first_is_loaded_again(tmp_path: Path) -> None:
+    begun, go_on = tmp_path / "begun", tmp_path / "go_on"
+    slow = f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\n"
+    slow += f"while not pathlib.Path({str(go_on)!r}).exists():\n    time.sleep(0.01)\n"
+    program(tmp_path, slow + PROGRAM)
+    with dev(tmp_path) as process:
+        deadline = time.monotonic() + PATIENCE_S
+        while not begun.exists():
+            assert time.monotonic() < deadline, process.text
+            time.sleep(0.01)
+        program(tmp_path, PROGRAM.replace("tick", "tock"))
+        go_on.touch()
+
+        process.until(lambda line: "loaded again: 1 new, 1 gone" in line)
+        process.until(ran("tock"))
+        process.stop()
+        assert process.code == 0, process.text
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_program_that_cannot_take_over_leaves_the_old_one_at_work(tmp_path: Path, renamed: bool) -> None:
+    program(tmp_path, PROGRAM)
+    with dev(tmp_path) as process:
+        process.until(ran("tick"))
+
+        wrong = PROGRAM + '\n\n@app.job(pool="nowhere")\nasync def lost() -> None: ...\n'
+        wrong = wrong.replace("tick", "tock")
+        program(tmp_path, wrong.replace("Duly()", "Duly(name='other')") if renamed else wrong)
+        process.until(lambda line: "was not taken over: " in line and "nowhere" in line)
+        seen = len(process.lines)
+
+        process.until(ran("tick"), after=seen, times=2)
+        assert [each["id"] for each in process.get("/api/v1/schedules")["items"]] == ["tick"]
+        process.stop()
+        assert process.code == 0, process.text

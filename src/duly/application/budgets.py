@@ -66,8 +66,16 @@ class Budgets:
         return [budget.at(now) for budget in await self.storage.read(lambda tx: tx.budgets.of(whose))]
 
     async def delete(self, budget_id: str, *, owner: str | None) -> None:
+        is_found = False
+
         async def work(tx: Transaction) -> None:
-            await tx.budgets.delete((await _budget_in(tx, budget_id, owner)).id)
+            nonlocal is_found
+            # An earlier run of this work, whose answer was lost, may have deleted it.
+            if is_found and await tx.budgets.get(BudgetId(budget_id)) is None:
+                return
+            budget = await _budget_in(tx, budget_id, owner)
+            is_found = True
+            await tx.budgets.delete(budget.id)
 
         await self.storage.transact(work)
 

@@ -85,13 +85,20 @@ class _Program:
     async def _made_so(self, each: Declared) -> _Verdict | None:
         """None if somebody took the id meanwhile."""
         drawn = self.schedules.draw()
+        earlier: list[tuple[_Verdict, Changed]] = []
 
         async def work(tx: Transaction) -> tuple[_Verdict | None, Changed | None]:
             verdict = await self._judge(tx, each, drawn, lock=True)
+            for made, changed in earlier:
+                if _is_left(verdict.schedule, changed):
+                    return made, changed  # run again after a lost answer
             if verdict.fate in (_Fate.CONFLICT, _Fate.UNCHANGED):
                 return verdict, None
-            changed = await self._make_so(tx, each, verdict, drawn)
-            return (None if changed is None else verdict), changed
+            changed_now = await self._make_so(tx, each, verdict, drawn)
+            if changed_now is None:
+                return None, None
+            earlier[:] = [(verdict, changed_now)]
+            return verdict, changed_now
 
         verdict, changed = await self.schedules.storage.transact(work)
         if changed is not None:
@@ -163,12 +170,17 @@ class _Program:
     async def retire(self, schedule_id: ScheduleId) -> bool:
         """False if somebody was faster."""
         drawn = self.schedules.draw()
+        earlier: list[Changed] = []
 
         async def work(tx: Transaction) -> Changed | None:
             schedule = await tx.schedules.lock(schedule_id)
+            for retired in earlier:
+                if _is_left(schedule, retired):
+                    return retired  # run again after a lost answer
             if schedule is None or await tx.declarations.get(schedule_id) != self._declaration(schedule_id):
                 return None
-            return await self.schedules.revise_in(tx, schedule, DELETED, drawn)
+            earlier[:] = [await self.schedules.revise_in(tx, schedule, DELETED, drawn)]
+            return earlier[0]
 
         changed = await self.schedules.storage.transact(work)
         if changed is not None:
@@ -178,6 +190,11 @@ class _Program:
 
 def _declares(revision: Revision, changes: Changes) -> bool:
     return all(getattr(revision, name) == value for name, value in changes.items())
+
+
+def _is_left(schedule: Schedule | None, changed: Changed) -> bool:
+    made = changed.schedule
+    return schedule is not None and (schedule.revision, schedule.updated_at) == (made.revision, made.updated_at)
 
 
 def _made_by(declaration: Declaration | None) -> str:

@@ -36,6 +36,7 @@ from duly.domain.grants import Grant, UnknownGrant
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.payloads import json_of
 from duly.domain.requests import KeyReused, StillRunning
+from duly.domain.schedules import UnknownSchedule
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
 from duly.ports.executions import Lease
@@ -285,9 +286,10 @@ class Executions:
                 account_id=grant.account_id,
                 amount=amount,
                 schedule_id=request.schedule_id,
+                user=grant.user_id,
                 lease=self.pace.hold_lease,
             )
-        except Refused as refusal:
+        except (Refused, UnknownSchedule) as refusal:
             return failed(refusal.code, str(refusal))
         return None
 

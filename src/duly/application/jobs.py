@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import count, repeat
 from typing import Any
 
 from duly.application.gathering import Gathering
 from duly.application.owners import job_known
 from duly.application.places import Places
 from duly.application.retries import FailedFilter, Retried, Retries
+from duly.application.stopping import is_cancelled
 from duly.application.templates import template_known
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobId, JobKey, Lane, Owner, PoolName
@@ -186,10 +187,14 @@ class Jobs:
         """Ends a job that nobody has claimed (True), or asks the worker that has it to stop (False)."""
         text_of(reason, field="reason", longest=1_000)
         now = self.storage.clock.now()
+        earlier_runs = count()
 
         async def work(tx: Transaction) -> bool:
+            is_rerun = next(earlier_runs) > 0
             if owner is not None:
                 await job_known(tx, job_id, owner)
+            if is_rerun and is_cancelled(await tx.jobs.get(job_id), reason=reason, now=now):
+                return True
             return await tx.jobs.cancel(job_id, reason=reason, now=now)
 
         return await self.storage.transact(work)

@@ -24,7 +24,7 @@ from duly.domain.billing import (
 )
 from duly.domain.ids import ScheduleId, VirtualKeyId
 from duly.domain.instants import Instant, Micros
-from duly.domain.schedules import LONGEST_ID
+from duly.domain.schedules import LONGEST_ID, UnknownSchedule
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
 from duly.ports.prices import Prices
@@ -53,9 +53,12 @@ class Money:
         account_id: str,
         amount: int,
         schedule_id: str | None = None,
+        user: str | None = None,
         lease: Micros = HOLD_LEASE,
     ) -> Hold:
         """Reserves the amount, or raises InsufficientCredit or OverBudget; asked again, it answers the same hold.
+
+        The schedule, whose budgets count it, is the account's owner's, or that of the `user` whom a grant names.
 
         An amount of nothing is for runs that cost nothing: it always passes, and their receipts have a place.
         """
@@ -78,7 +81,10 @@ class Money:
 
         async def work(tx: Transaction) -> Hold:
             hold = await tx.holds.add(wanted)
-            return await _found(tx, wanted) if hold is None else await _reserved(tx, hold)
+            if hold is None:
+                return await _found(tx, wanted)
+            await _require_schedule(tx, hold, user)
+            return await _reserved(tx, hold)
 
         return await self.storage.transact(work)
 
@@ -152,16 +158,24 @@ class Money:
         due = await self.storage.read(lambda tx: tx.holds.run_out(era=era, lease_now=lease_now, most=most))
         lapsed = []
         for candidate in due:
+            earlier: list[Hold] = []
 
-            async def work(tx: Transaction, candidate: Hold = candidate) -> Hold | None:
+            async def work(tx: Transaction, candidate: Hold = candidate, earlier: list[Hold] = earlier) -> Hold | None:
                 hold = await _locked(tx, candidate.run_id, candidate.attempt)
+                if hold in earlier:
+                    return hold  # run again after a lost answer
                 if not hold.is_open or not hold.has_run_out(era=era, lease_now=lease_now):
                     return None
-                return await _ended(tx, hold, HoldState.LAPSED, now=now)
+                earlier[:] = [await _ended(tx, hold, HoldState.LAPSED, now=now)]
+                return earlier[0]
 
             if (hold := await self.storage.transact(work)) is not None:
                 lapsed.append(hold)
         return lapsed
+
+    async def lapse_some(self) -> bool:
+        """As `lapse_due`, for whoever looks now and then; answers whether there may be more."""
+        return len(await self.lapse_due(most=LAPSED_AT_ONCE)) == LAPSED_AT_ONCE
 
     async def get(self, run_id: str, attempt: int, *, owner: str | None) -> Hold:
         async def work(tx: Transaction) -> Hold:
@@ -211,6 +225,16 @@ async def _found(tx: Transaction, wanted: Hold) -> Hold:
     if not hold.is_open:
         raise HoldEnded(hold)
     return hold
+
+
+async def _require_schedule(tx: Transaction, hold: Hold, user: str | None) -> None:
+    """Nobody uses up somebody else's budget. A tombstone will do: its last runs may still go on."""
+    if hold.schedule_id is None:
+        return
+    schedule = await tx.schedules.get(hold.schedule_id)
+    owner = (await account_in(tx, hold.account_id, None)).owner if user is None else user
+    if schedule is None or schedule.owner != owner:
+        raise UnknownSchedule(hold.schedule_id)
 
 
 async def _reserved(tx: Transaction, hold: Hold) -> Hold:

@@ -43,17 +43,16 @@ class Order:
 
     async def swap(self, job_id: JobId, other: JobId) -> None:
         now = self.storage.clock.now()
+        swapped: list[tuple[int, int, int, str]] = []
 
         async def work(tx: Transaction) -> None:
             if job_id == other:
                 return
             job, target = await _both(tx, job_id, other)
-            if await tx.order.shares_its_place(job) or await tx.order.shares_its_place(target):
-                first, last = sorted((job, target), key=lambda job: job.order)
-                await _trade_places(tx, first, last, now=now)
-                return
-            await tx.order.place(job, priority=target.priority, rank=target.rank, position=target.position)
-            await tx.order.place(target, priority=job.priority, rank=job.rank, position=job.position)
+            if [job.order, target.order] == swapped:
+                return  # run again after a lost answer: once more would undo it
+            await _exchange(tx, job, target, now=now)
+            swapped[:] = [moved.order for moved in await _both(tx, job_id, other)]
 
         await self.storage.transact(work)
 
@@ -97,6 +96,15 @@ async def _place_before(tx: Transaction, job: Job, target: Job, *, priority: int
 async def _place_last(tx: Transaction, job: Job, target: Job, *, now: Instant) -> None:
     position = positions.at_the_end(target.position, now)
     await tx.order.place(job, priority=target.priority, rank=target.rank, position=position)
+
+
+async def _exchange(tx: Transaction, job: Job, target: Job, *, now: Instant) -> None:
+    if await tx.order.shares_its_place(job) or await tx.order.shares_its_place(target):
+        first, last = sorted((job, target), key=lambda job: job.order)
+        await _trade_places(tx, first, last, now=now)
+        return
+    await tx.order.place(job, priority=target.priority, rank=target.rank, position=target.position)
+    await tx.order.place(target, priority=job.priority, rank=job.rank, position=job.position)
 
 
 async def _trade_places(tx: Transaction, first: Job, last: Job, *, now: Instant) -> None:

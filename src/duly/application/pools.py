@@ -59,8 +59,15 @@ class Pools:
         return await self._changed(name, changes)
 
     async def remove(self, name: PoolName) -> None:
+        is_found = False
+
         async def work(tx: Transaction) -> None:
+            nonlocal is_found
+            # An earlier run of this work, whose answer was lost, may have removed it.
+            if is_found and await tx.pools.get(name) is None:
+                return
             await tx.pools.remove(name)
+            is_found = True
 
         await self.storage.transact(work)
 

@@ -52,11 +52,15 @@ class Requests:
         await self.storage.transact(work)
 
     async def prune(self, *, before: Instant) -> int:
-        """Forgets requests last claimed before an instant, a few in each transaction; answers how many."""
+        """Forgets requests last claimed before an instant, a few in each transaction; answers how many.
+
+        One that somebody still executes stays: the time of day may have been set forward.
+        """
         pruned = 0
+        era, lease_now = self.storage.clock.era, self.storage.clock.lease_now()
 
         async def work(tx: Transaction) -> int:
-            return await tx.requests.prune(before, PRUNE_BATCH)
+            return await tx.requests.prune(before, PRUNE_BATCH, era=era, lease_now=lease_now)
 
         while forgotten := await self.storage.transact(work):
             pruned += forgotten

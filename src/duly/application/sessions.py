@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from duly.application.stopping import is_cancelled
 from duly.domain.ids import JobId, PoolName, SessionId, Token
 from duly.domain.instants import Micros
 from duly.domain.jobs import JobState, JobStatus
@@ -111,9 +112,14 @@ class Sessions:
     async def revoke(self, job_id: JobId, *, reason: str) -> bool:
         """Ends a running job as cancelled and voids its token, whatever its worker goes on doing."""
         now = self.storage.clock.now()
+        is_revoked = False
 
         async def work(tx: Transaction) -> bool:
-            return await tx.sessions.revoke(job_id, reason=reason, now=now)
+            nonlocal is_revoked
+            # An earlier run of this work, whose answer was lost, may have ended it.
+            if not (is_revoked and is_cancelled(await tx.jobs.get(job_id), reason=reason, now=now)):
+                is_revoked = await tx.sessions.revoke(job_id, reason=reason, now=now)
+            return is_revoked
 
         return await self.storage.transact(work)
 

@@ -3,7 +3,7 @@
 from duly.application.pace import Pace
 from duly.domain.ids import RunId
 from duly.domain.instants import Instant
-from duly.domain.jobs import JobAlreadyFinished, UnknownJob
+from duly.domain.jobs import FinishedJob, Job, JobAlreadyFinished, JobStatus, UnknownJob
 from duly.domain.runs import Reason, RunStatus
 from duly.ports.storage import Transaction
 
@@ -34,3 +34,9 @@ async def revoke_due(tx: Transaction, now: Instant) -> int:
     for job_id, reason in due:
         await tx.sessions.revoke(job_id, reason=reason, now=now)
     return len(due)
+
+
+def is_cancelled(job: Job | FinishedJob | None, *, reason: str, now: Instant) -> bool:
+    """Whether it ended so: for works that run again after a lost answer, and may find what they have done."""
+    wanted = (JobStatus.CANCELLED, reason, now)
+    return isinstance(job, FinishedJob) and (job.status, job.error, job.finished_at) == wanted

@@ -45,8 +45,16 @@ class Templates:
     async def delete(self, name: str, *, owner: str | None, version: int | None = None) -> None:
         """Its jobs, and groups that have it in them, run as they were put."""
 
+        is_found = False
+
         async def work(tx: Transaction) -> None:
-            found = known(await tx.templates.lock(name), name, owner)
+            nonlocal is_found
+            template = await tx.templates.lock(name)
+            # An earlier run of this work, whose answer was lost, may have deleted it.
+            if is_found and template is None:
+                return
+            found = known(template, name, owner)
+            is_found = True
             if version is not None:
                 _require_version(found, version)
             await tx.templates.delete(name)

@@ -5,18 +5,13 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
+from duly.app.running import Part as Part  # noqa: PLC0414 - commands take it from here
+from duly.app.running import Stop, run_until, stopped_by_signals
 from duly.bootstrap import Queue as Queue  # noqa: PLC0414 - commands take it from here
 from duly.bootstrap import Settings, configure_logging, settings_of_environment
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class Part(Protocol):
-    async def run(self) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 def run(work: Callable[[Queue], Awaitable[None]], settings: Settings | None = None) -> None:
@@ -34,17 +29,9 @@ def run(work: Callable[[Queue], Awaitable[None]], settings: Settings | None = No
 
 async def until_stopped(parts: Sequence[Part]) -> None:
     """However this ends, the parts are told to stop and waited for: they end what runs, within their grace."""
-    stop = asyncio.Event()
-    with stopping(stop):
-        tasks = [asyncio.create_task(part.run()) for part in parts]
-        asked = asyncio.create_task(stop.wait())
-        try:
-            await asyncio.wait({*tasks, asked}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            asked.cancel()
-            for part in parts:
-                part.stop()
-            await asyncio.gather(*tasks)
+    stop = Stop()
+    with stopped_by_signals(stop):
+        await run_until(stop, parts)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def define(parser: Parser) -> None:
     listed = commands.add("list", list_all, "all of them, without their secrets")
     listed.add_argument("--owner", metavar="NAME", help="only those of one owner")
     add_watch(listed)
-    revoke_ = commands.add("revoke", revoke, "make it worthless, at once and for ever")
+    revoke_ = commands.add("revoke", revoke, "make it worthless for ever, everywhere within 5 seconds")
     revoke_.add_argument("id", metavar="TOKEN")
     add_yes(revoke_)
     add_dry_run(revoke_)
@@ -106,7 +106,7 @@ def revoke(options: Options) -> int:
         if options.dry_run:
             note(f"dry run: would revoke {options.id}; nothing was changed")
             return exits.OK
-        if not is_agreed(options, f"revoke {options.id}? whoever shows it is refused from then on"):
+        if not is_agreed(options, f"revoke {options.id}? whoever shows it is refused within 5 seconds"):
             return exits.FAILED
         token = await queue.tokens.revoke(options.id, owner=None)
         if options.json:

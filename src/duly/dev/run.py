@@ -19,7 +19,7 @@ from duly.dev.port import require_port
 from duly.dev.postgres import local_postgres
 from duly.dev.screen import Screen
 from duly.dev.stage import Stage
-from duly.dev.watch import Watch
+from duly.dev.watch import Look, Watch, look_at
 from duly.domain.declarations import Reconciled
 from duly.domain.errors import DulyError, InvalidInput
 from duly.domain.ids import PoolName
@@ -37,6 +37,7 @@ async def run_dev(options: DevOptions) -> int:
     screen = Screen(moment)
     stop = asyncio.Event()
     with _stopped_by_signals(stop, screen):
+        seen = look_at(options.program)
         app = await _program(options, screen)
         async with _settings(options, app) as settings:
             require_port(options.host, options.port, database_file(settings))
@@ -45,7 +46,7 @@ async def run_dev(options: DevOptions) -> int:
                 queue = await Queue.observed(settings, screen)
                 try:
                     await _require_tokens(queue, options)
-                    await _Dev(options, queue, screen, stop).run(app)
+                    await _Dev(options, queue, screen, stop, seen).run(app)
                 finally:
                     await queue.close()
     screen.note("stopped; what is scheduled and queued is still there")
@@ -119,13 +120,13 @@ def _stopped_by_signals(stop: asyncio.Event, screen: Screen) -> Iterator[None]:
 class _Dev:
     """Everything at work. Time is kept by one timekeeper from beginning to end, whatever the program does."""
 
-    def __init__(self, options: DevOptions, queue: Queue, screen: Screen, stop: asyncio.Event) -> None:
+    def __init__(self, options: DevOptions, queue: Queue, screen: Screen, stop: asyncio.Event, seen: Look) -> None:
         self._options = options
         self._queue = queue
         self._screen = screen
         self._stop = stop
         self._stage = Stage(queue)
-        self._watch = Watch(options.program, queue.storage.clock)
+        self._watch = Watch(options.program, queue.storage.clock, seen=seen)
 
     async def run(self, app: Duly | None) -> None:
         keeper = self._queue.timekeeper()

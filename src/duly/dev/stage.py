@@ -33,16 +33,20 @@ class Stage:
         self._dismiss()
         try:
             reconciled = await app.prepare(self._queue)
+            await self._retire_others(app, before)
+            await self._employ(app)
         except Exception:
             if before is not None:
-                with suppress(DulyError):
-                    await before.prepare(self._queue)
-                await self._employ(before)
+                await self._go_back(before, app)
             raise
-        await self._retire_others(app, before)
         self._app = app
-        await self._employ(app)
         return reconciled
+
+    async def _go_back(self, before: Duly, app: Duly) -> None:
+        with suppress(DulyError):
+            await before.prepare(self._queue)
+            await self._retire_others(before, app)
+        await self._employ(before)
 
     async def close(self) -> None:
         """What runs may end for a moment, then it is asked to; what does not is tried again at the next start."""

@@ -21,5 +21,8 @@ class RequestStore(Protocol):
     async def abandon(self, request: Request, claimed: Claimed) -> None:
         """Lets the next claim take over, if this one still stands."""
 
-    async def prune(self, before: Instant, most: int) -> int:
-        """Forgets requests last claimed before an instant, oldest first; answers how many."""
+    async def prune(self, before: Instant, most: int, *, era: str, lease_now: Micros) -> int:
+        """Forgets requests last claimed before an instant, oldest first; answers how many.
+
+        Only those that are answered, or whose lease ran out: a claim that stands is nobody's to forget.
+        """

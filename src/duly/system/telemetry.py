@@ -236,7 +236,12 @@ def _facts_of_job(job: ClaimedJob) -> dict[str, object]:
 
 def _facts_of_end(report: Report) -> dict[str, object]:
     facts = {"status": str(report.ending.status), "ran_ms": report.ran_for // 1_000}
-    return facts if report.ending.error is None else {**facts, "error": _first_line(report.ending.error)}
+    return facts if report.ending.error is None else {**facts, "error": _kind_of(report.ending.error)}
+
+
+def _kind_of(error: str) -> str:
+    """What stands before the colon, such as an exception's type: what follows may hold what the job was given."""
+    return _first_line(error.partition(":")[0])
 
 
 def _first_line(text: str) -> str:

@@ -21,21 +21,31 @@ _LOOK_AGAIN = Micros(SECOND // 20)
 # Of openings in one turn: some ten seconds' work.
 _MOST_BATCHES = 100
 _LONGEST_WAIT = Micros(30 * SECOND)
+_LAPSE_EVERY = Micros(60 * SECOND)
 _EVERYTHING_NOW = Agenda(Instant(0), Instant(0), Instant(0))
 
 
 class Timekeeper:
     """Any number of them may keep time on one store, each in a process of its own: they share what is due.
 
-    `aside` is where the heart beats; without one it beats in this event loop.
+    `aside` is where the heart beats; without one it beats in this event loop. `lapse` gives up holds whose holders are
+    gone, and answers whether there may be more.
     """
 
-    def __init__(self, keeping: Timekeeping, *, telemetry: Telemetry, aside: Callable[[], Aside] | None = None) -> None:
+    def __init__(
+        self,
+        keeping: Timekeeping,
+        *,
+        telemetry: Telemetry,
+        aside: Callable[[], Aside] | None = None,
+        lapse: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
         self._keeping = keeping
         self._storage = keeping.storage
         self._clock = keeping.storage.clock
         self._telemetry = telemetry
         self._new_aside = aside or (lambda: _InThisLoop(keeping.storage))
+        self._lapse_due = lapse
         self._rests: dict[str, _Rest] = {}
         self._agree_at = 0
         self._nudge = asyncio.Event()
@@ -126,6 +136,7 @@ class Timekeeper:
             await self._try("open", agenda.fire_at, now, self._open),
             await self._try("catch up", agenda.arrears_at, now, self._catch_up),
             await self._try("revoke", agenda.revoke_at, now, self._revoke),
+            await self._try("lapse", now, now, self._lapse),
         ]
         return None if any(done) else now
 
@@ -191,6 +202,13 @@ class Timekeeper:
 
     async def _revoke(self) -> bool:
         return await self._keeping.revoke_due() > 0
+
+    async def _lapse(self) -> bool:
+        """Once a minute: money that is held for nobody is late, and not lost."""
+        is_more = self._lapse_due is not None and await self._lapse_due()
+        if not is_more:
+            self._let_rest("lapse", _LAPSE_EVERY)
+        return is_more
 
     async def _rest(self, agenda: Agenda, was_idle_at: Instant | None) -> None:
         """Until something is due or has changed. The clock, which may be set, is read again with every tick."""

@@ -20,6 +20,7 @@ from duly.domain.health import Census
 from duly.domain.ids import JobId, PoolName, RunId, ScheduleId, SessionId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import Ending, Job, JobState, JobStatus
+from duly.domain.payloads import value_of
 from duly.domain.pools import Pool
 from duly.domain.runs import GapReason, Reason
 from duly.domain.sessions import ClaimedJob, Report, Rescue
@@ -170,22 +171,31 @@ def test_no_line_and_no_metric_holds_what_a_job_was_given_or_gave(log: io.String
     async def fail(job: object) -> None:
         raise RuntimeError(f"no luck\n{SECRET}")
 
-    async def scenario() -> None:
-        async with working({"answer": answer, "fail": fail}, telemetry=telemetry) as (queue, _):
-            for kind in ("answer", "fail"):
-                await ended(queue, await put(queue, kind, params={"password": SECRET}))
+    async def complain(job: ClaimedJob) -> None:
+        raise ValueError(f"{value_of(job.payload)['password']} is too short")
 
-    asyncio.run(scenario())
+    async def scenario() -> list[str | None]:
+        handlers = {"answer": answer, "fail": fail, "complain": complain}
+        async with working(handlers, telemetry=telemetry) as (queue, _):
+            jobs = [await put(queue, kind, params={"password": SECRET}) for kind in handlers]
+            return [(await ended(queue, job)).error for job in jobs]
 
-    ends = [line for line in said(log) if line["event"] == "job_ended"]
-    assert [(line["kind"], line["status"]) for line in ends] == [("answer", "COMPLETED"), ("fail", "FAILED")]
-    assert ends[1]["error"] == "RuntimeError: no luck"
+    kept = asyncio.run(scenario())
+
+    ends = {line["kind"]: line for line in said(log) if line["event"] == "job_ended"}
+    assert kept == [None, f"RuntimeError: no luck\n{SECRET}", f"ValueError: {SECRET} is too short"]
+    assert {kind: line["status"] for kind, line in ends.items()} == {
+        "answer": "COMPLETED",
+        "fail": "FAILED",
+        "complain": "FAILED",
+    }
+    assert (ends["fail"]["error"], ends["complain"]["error"]) == ("RuntimeError", "ValueError")
     assert {line["event"] for line in said(log)} == {"job_started", "job_ended"}
     metrics = telemetry.metrics(None, now=NOON)
     assert SECRET not in log.getvalue() + metrics.decode()
     values = values_of(metrics)
-    assert values["duly_jobs_ended_total", "wide", "FAILED"] == 1
-    assert values["duly_jobs_started_total", "wide"] == values["duly_job_seconds_count", "wide"] == 2
+    assert values["duly_jobs_ended_total", "wide", "FAILED"] == 2
+    assert values["duly_jobs_started_total", "wide"] == values["duly_job_seconds_count", "wide"] == 3
 
 
 class Listener(Nobody):

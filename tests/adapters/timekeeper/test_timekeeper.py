@@ -207,6 +207,47 @@ def test_what_is_in_another_timekeepers_hands_is_asked_for_again_without_hurry(
     keeping(scenario)
 
 
+# Money
+
+
+def test_money_that_nobody_holds_any_more_is_given_back_within_two_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("duly.application.money.LAPSED_AT_ONCE", 2)
+
+    async def scenario(machine: Machine) -> None:
+        accounts, money = machine.queue.accounts, machine.queue.money
+        account = (await accounts.create(owner="ann", name="main")).id
+        await accounts.credit(account, amount=100, key="first")
+        for run in ("a", "b", "c", "d", "kept"):
+            lease = 3_600 * SECOND if run == "kept" else SECOND
+            await money.hold(run, 1, account_id=account, amount=10, lease=Micros(lease))
+
+        await machine.until(80)
+
+        assert (await accounts.get(account, owner=None)).balance.held == 10
+        before = machine.storage.asked["lapse_due"]
+        await machine.until(80 + 600)
+        assert 9 <= machine.storage.asked["lapse_due"] - before <= 11
+
+    keeping(scenario)
+
+
+def test_money_that_cannot_be_given_back_keeps_no_slot_from_being_opened() -> None:
+    async def scenario(machine: Machine) -> None:
+        async def broken(work: str) -> None:
+            if work == "lapse_due":
+                raise RuntimeError("no money today")
+
+        machine.storage.mood = broken
+        await machine.schedule(overlap="allow")
+        await machine.until(185)
+
+        assert len(await machine.runs()) == 3
+        assert max(map(late, await machine.runs())) < 1
+        assert machine.tally.failures > 3
+
+    keeping(scenario)
+
+
 # Outages
 
 

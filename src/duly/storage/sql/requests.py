@@ -45,8 +45,9 @@ class SqlRequests:
     async def abandon(self, request: Request, claimed: Claimed) -> None:
         await self._x.fetch("abandon_request", token=claimed.token, **_names(request))
 
-    async def prune(self, before: Instant, most: int) -> int:
-        return len(await self._x.fetch("prune_requests", before=before, most=most))
+    async def prune(self, before: Instant, most: int, *, era: str, lease_now: Micros) -> int:
+        rows = await self._x.fetch("prune_requests", before=before, most=most, era=era, lease_now=lease_now)
+        return len(rows)
 
 
 def _names(request: Request) -> dict[str, Any]:

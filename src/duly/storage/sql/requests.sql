@@ -25,6 +25,9 @@ WHERE {is_request} AND token = :token AND status IS NULL
 UPDATE idempotency_keys SET expires_at = 0 WHERE {is_request} AND token = :token AND status IS NULL
 
 -- name: prune_requests
+-- Whoever executes one still stands by its lease, whatever the time of day was set to.
 DELETE FROM idempotency_keys WHERE (owner_user_id, route, key) IN
-  (SELECT owner_user_id, route, key FROM idempotency_keys WHERE claimed_at < :before ORDER BY claimed_at LIMIT :most)
+  (SELECT owner_user_id, route, key FROM idempotency_keys
+   WHERE claimed_at < :before AND (status IS NOT NULL OR era <> :era OR expires_at <= :lease_now)
+   ORDER BY claimed_at LIMIT :most)
 RETURNING 1
