@@ -120,7 +120,7 @@ async def test_who_takes_over_a_cut_put_finds_its_job(site: Site, has_ended: boo
     """The server died after the put and before it kept the answer; the job may have ended since."""
     body = json.dumps(GREET).encode()
     hashed = hashlib.sha256(f"POST {URL}?\n[]\n".encode() + body).hexdigest()
-    request = Request(owner=Owner("local"), route=f"POST {URL}", key="k-1", hash=hashed)
+    request = Request(owner=Owner("local"), route=f"admin POST {URL}", key="k-1", hash=hashed)
     claimed = await site.queue.requests.claim(request)
     assert isinstance(claimed, Claimed)
     first = (await site.queue.jobs.put(NewJob(kind="greet", pool=POOL), job_id=JobId(f"job_{claimed.draw}"))).job_id
