@@ -16,6 +16,7 @@ from duly.application.budgets import Budgets
 from duly.application.checkpoints import Checkpoints
 from duly.application.declarations import Declarations
 from duly.application.executions import Executions
+from duly.application.governance import Governance
 from duly.application.grants import Grants
 from duly.application.groups import Groups
 from duly.application.health import Health
@@ -90,6 +91,7 @@ class Queue:
     audit: Audit
     budgets: Budgets
     declarations: Declarations
+    governance: Governance
     grants: Grants
     groups: Groups
     health: Health
@@ -135,6 +137,7 @@ class Queue:
             audit=Audit(storage=storage, outage_after=pace.outage_after),
             budgets=Budgets(storage, dice),
             declarations=Declarations(schedules),
+            governance=Governance(schedules),
             grants=Grants(storage, dice),
             groups=Groups(storage, dice, pace, places),
             health=Health(storage, pace),
@@ -398,7 +401,8 @@ async def serve(
     )
     executions = None if graphs is None else queue.executions(graphs)
     if executions is not None:
-        add_internal_api(api, queue, executions, ServiceAccess(secret=_internal_token(queue.settings)))
+        secret, public_key = _internal_token(queue.settings), queue.settings.internal_api_public_key
+        add_internal_api(api, queue, executions, ServiceAccess(secret=secret, public_key=public_key))
     forgetting = asyncio.create_task(queue.requests.keep_forgetting())
     try:
         await serve_api(api, host=host, port=port, stop=stop, on_ready=on_ready)

@@ -28,7 +28,8 @@ class Settings:
 
     Then come those of schedules: how time is followed and caught up with, and the policies of one that names none.
     `free_models` cost nothing, whatever a table of prices says. `graph_secret` signs calls of graphs elsewhere,
-    `internal_api_token` calls of the execution service, which is at `internal_api_url` or in this process.
+    `internal_api_token` calls of the execution service, at `internal_api_url` or in this process, which also takes
+    tokens signed for `internal_api_public_key`.
     Without `log_level` and `log_format` each front door logs as suits it.
     """
 
@@ -49,6 +50,7 @@ class Settings:
     free_models: FreeModels | None = None
     graph_secret: str | None = field(default=None, repr=False)
     internal_api_token: str | None = field(default=None, repr=False)
+    internal_api_public_key: str | None = None
     internal_api_url: str | None = None
     log_level: str | None = None
     log_format: str | None = None
@@ -136,6 +138,14 @@ def _secret(shortest: int) -> Callable[[str, str], str]:
     return read
 
 
+def _pem(name: str, text: str) -> str:
+    """Public alone: whoever checks signatures has no use for what makes them."""
+    key = text.replace("\\n", "\n").strip()
+    if not (key.startswith("-----BEGIN PUBLIC KEY-----") and key.endswith("-----END PUBLIC KEY-----")):
+        raise InvalidInput(name, "is no public key in PEM", fix="use what `openssl pkey -pubout` prints")
+    return key
+
+
 def _policy(policies: type[StrEnum]) -> Callable[[str, str], str]:
     def read(name: str, text: str) -> str:
         if text not in list(policies):
@@ -197,6 +207,12 @@ VARIABLES = (
         "internal_api_token",
         "what callers of the [execution service](../graphs.md) must show; 32 bytes or more",
         _secret(32),
+    ),
+    Variable(
+        "internal_api_public_key",
+        "the Ed25519 key, in PEM, of whoever signs tokens for the [execution service](../graphs.md); "
+        "its line breaks may be written as `\\n` (default: none; needs `duly[jwt]`)",
+        _pem,
     ),
     Variable("internal_api_url", "where the [execution service](../graphs.md) is (default: in this process)", _text),
     Variable(

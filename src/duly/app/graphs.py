@@ -7,16 +7,12 @@ from typing import Any
 from duly.bootstrap import Queue, Registry
 from duly.domain.amounts import parse_amount, written_amount
 from duly.domain.errors import InvalidInput, Refused
-from duly.domain.executions import LONGEST_TIMEOUT_MS, OnCrash, graph_id_of
+from duly.domain.executions import GRAPH_POOL, GRAPH_RETRY, LONGEST_TIMEOUT_MS, OnCrash, graph_id_of
 from duly.domain.grants import Grant
-from duly.domain.ids import PoolName
 from duly.domain.payloads import payload_of
-from duly.domain.retries import RetryPolicy
 from duly.domain.schedules import UnknownSchedule
 
-POOL = PoolName("graphs")
-# Under the same key each of them has the same outcome, so they only make up for workers that died.
-RETRY = RetryPolicy(max_attempts=5, backoff_ms=1_000)
+POOL, RETRY = GRAPH_POOL, GRAPH_RETRY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

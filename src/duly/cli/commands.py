@@ -15,6 +15,7 @@ COMMANDS = {
     "dev": "run everything in one process, with a demo or your own schedules",
     "init": "write a schedules.py to begin with",
     "schedule": "add, look at, change, pause, trigger and backfill schedules",
+    "sync": "make system schedules what a file says",
     "run": "look at the runs of schedules, follow and cancel them",
     "job": "put jobs, look at them, follow and cancel them",
     "pool": "look at pools and set their limits",

@@ -9,8 +9,10 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from duly.domain.errors import Conflict, InvalidInput, NotFound, Refused
+from duly.domain.ids import PoolName
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.payloads import Payload, json_of, payload_of, value_of
+from duly.domain.retries import RetryPolicy
 from duly.domain.schedules import LONGEST_ID
 from duly.domain.texts import storable_of, text_of, whole_number_of
 
@@ -23,6 +25,9 @@ LONGEST_ERROR = 2_000
 DEFAULT_MODEL = "default"
 GRAPH_RUN = "graph.run"
 """The kind of the job that has a graph executed."""
+GRAPH_POOL = PoolName("graphs")
+# Under the same key each of them has the same outcome, so they only make up for workers that died.
+GRAPH_RETRY = RetryPolicy(max_attempts=5, backoff_ms=1_000)
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 _GRAPH = re.compile(

@@ -22,6 +22,9 @@ from duly.domain.texts import name_of, text_of, whole_number_of
 # So that an id leaves room for what keys and lanes put before and behind it.
 LONGEST_ID = 160
 LANE_PREFIX = "schedule:"
+# Whose schedules a file names, and what their ids begin with: nobody else may take those.
+SYSTEM = Owner("system")
+SYSTEM_PREFIX = "governance:"
 
 
 class ScheduleState(StrEnum):
@@ -177,8 +180,13 @@ def new_schedule(
 ) -> Schedule:
     """Its slots begin strictly after now."""
     require_fires(cadence, after=now // SECOND)
+    known = ScheduleId(text_of(schedule_id, field="id", longest=LONGEST_ID))
+    if known.startswith(SYSTEM_PREFIX) and owner != SYSTEM:
+        raise InvalidInput(
+            "id", f"{SYSTEM_PREFIX!r} begins system schedules alone", fix="choose another id, or `duly sync`"
+        )
     return Schedule(
-        id=ScheduleId(text_of(schedule_id, field="id", longest=LONGEST_ID)),
+        id=known,
         owner=Owner(text_of(owner, field="owner")),
         cadence=cadence,
         target=target,

@@ -18,6 +18,7 @@ from duly.http.use_cases import UseCases
 AUDIENCE = "duly-internal"
 TYPE = "duly-internal+jwt"
 SHORTEST_SECRET = 32
+_PUBLIC_KEY = "DULY_INTERNAL_API_PUBLIC_KEY"
 _SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 
@@ -37,6 +38,8 @@ class ServiceAccess(Access):
             raise InvalidInput(
                 "DULY_INTERNAL_API_TOKEN", f"has fewer than {SHORTEST_SECRET} bytes", fix="draw a longer one"
             )
+        if self.public_key is not None:
+            _require_ed25519(self.public_key)
 
     async def caller(self, queue: UseCases, path: str, headers: Headers) -> Caller | None:  # noqa: ARG002 - all paths
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -74,6 +77,21 @@ class ServiceAccess(Access):
             return jwt.decode(token, key, algorithms=[algorithm], audience=AUDIENCE, options=options)
         except (jwt.PyJWTError, ValueError, TypeError):
             raise Unauthenticated from None
+
+
+def _require_ed25519(public_key: str) -> None:
+    """Before anybody calls: a key of another kind would let in nobody, or let in by another algorithm."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key  # noqa: PLC0415
+    except ImportError:
+        raise InvalidInput(_PUBLIC_KEY, "needs a library to check", fix="pip install 'duly[jwt]'") from None
+    try:
+        is_ed25519 = isinstance(load_pem_public_key(public_key.encode()), Ed25519PublicKey)
+    except ValueError:
+        raise InvalidInput(_PUBLIC_KEY, "is no key that can be read", fix="give an Ed25519 one in PEM") from None
+    if not is_ed25519:
+        raise InvalidInput(_PUBLIC_KEY, "is a key of another kind", fix="give an Ed25519 one in PEM")
 
 
 def _service(name: object) -> Caller:
