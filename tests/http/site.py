@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from duly.bootstrap import Queue, Settings
+from duly.bootstrap import Queue, Settings, Worker
 from duly.domain.ids import PoolName
 from duly.domain.instants import Micros
 from duly.domain.pools import Pool
@@ -69,10 +69,26 @@ class Site:
         finally:
             listener.close()
 
+    async def job_ended(self, job_id: str) -> dict[str, Any]:
+        """The last attempt of a job, once none follows it."""
+        listener = self.queue.storage.wakeups.listen()
+        try:
+            while True:
+                chain = (await self.local.get(f"/api/v1/jobs/{job_id}/chain")).json()["items"]
+                if chain and chain[-1]["state"] is None:
+                    return dict(chain[-1])
+                await listener.wait(Micros(50_000))
+        finally:
+            listener.close()
+
     @asynccontextmanager
     async def working(self, **handlers: Handler) -> AsyncIterator[None]:
         """While a worker runs these handlers."""
-        worker = self.queue.worker(handlers=handlers, pools={POOL: 4}, name="test")
+        async with self.at_work(self.queue.worker(handlers=handlers, pools={POOL: 4}, name="test")):
+            yield
+
+    @asynccontextmanager
+    async def at_work(self, worker: Worker) -> AsyncIterator[None]:
         running = asyncio.create_task(worker.run())
         try:
             yield

@@ -24,10 +24,21 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "cancel_job": {"reason": "hers"},
     "put_job": {"kind": "greet", "pool": "wide"},
     "update_pool": {"slots": 1},
+    "edit_job": {"params": {"to": "eve"}},
+    "move_job": {"next": True},
+    "reorder_jobs": {"jobs": ["job_0"]},
+    "preview_retry": {"kind": "greet"},
+    "retry_failed": {"kind": "greet"},
+    "create_template": {"name": "eves", "kind": "greet"},
+    "update_template": {"priority": 9},
+    "put_from_template": {"params": {}},
+    "create_group": {"members": [{"job": {"kind": "greet", "pool": "wide"}}]},
+    "cancel_group": {"reason": "hers"},
+    "legacy_put_job": {"type": "greet"},
     "create_token": {"owner": "eve", "role": "admin"},
 }
 # Things that have no owner: everybody meets them alike.
-SHARED = {"get_pool"}
+SHARED = {"get_pool", "list_queue"}
 
 
 def _described() -> list[tuple[str, str, dict[str, Any]]]:
@@ -52,7 +63,7 @@ async def _call(
 async def test_without_a_token_nothing_but_health_is_answered(
     quick_site: Site, path: str, method: str, operation: dict[str, Any]
 ) -> None:
-    answer = await _call(quick_site.stranger, path, method, operation, id="a", name="wide")
+    answer = await _call(quick_site.stranger, path, method, operation, id="a", name="wide", run_id="a")
 
     if operation.get(ROLE) == NOBODY:
         assert path in ("/healthz", "/readyz")
@@ -67,7 +78,10 @@ async def test_what_belongs_to_another_does_not_exist(site: Site) -> None:
     ann, eve = await site.caller("ann"), await site.caller("eve")
     schedule = await site.schedule(ann, id="hers")
     run = (await ann.post("/api/v1/schedules/hers/trigger")).json()
-    things = {"schedules": "hers", "runs": run["id"], "jobs": run["job_id"]}
+    await ann.post("/api/v1/templates", json={"name": "her-mould", "kind": "greet"})
+    group = (await ann.post("/api/v1/groups", json=BODIES["create_group"])).json()
+    things = {"schedules": "hers", "runs": run["id"], "jobs": run["job_id"], "templates": "her-mould"}
+    things |= {"groups": group["id"], "/jobs": run["job_id"], "/api": run["job_id"]}
     before = (await ann.get("/api/v1/schedules/hers")).json()
     covered = 0
 
@@ -75,15 +89,15 @@ async def test_what_belongs_to_another_does_not_exist(site: Site) -> None:
         noun = path.removeprefix("/api/v1/").partition("/")[0]
         if "{" not in path or operation["operationId"] in SHARED or operation.get(ROLE) == Role.ADMIN.value:
             continue
-        hers = await _call(eve, path, method, operation, id=things[noun])
-        nowhere = await _call(eve, path, method, operation, id=f"{things[noun]}0")
+        known = things[noun or f"/{path.split('/')[1]}"]
+        hers = await _call(eve, path, method, operation, id=known, name=known, run_id=known)
+        none = f"{known}0"
+        nowhere = await _call(eve, path, method, operation, id=none, name=none, run_id=none)
         assert is_problem(hers, 404)["code"] == is_problem(nowhere, 404)["code"], (method, path)
-        assert hers.json()["detail"].replace(things[noun], "") == nowhere.json()["detail"].replace(
-            f"{things[noun]}0", ""
-        )
+        assert hers.json()["detail"].replace(known, "") == nowhere.json()["detail"].replace(none, "")
         covered += 1
 
-    assert covered >= 14
+    assert covered >= 30
     assert (await ann.get("/api/v1/schedules/hers")).json() == before
     assert before["revision"] == schedule["revision"]
     assert (await ann.get(f"/api/v1/runs/{run['id']}")).json()["status"] == "pending"
@@ -116,7 +130,7 @@ async def test_an_id_that_another_has_is_taken_without_a_word_about_it(site: Sit
 async def test_every_route_names_its_role_or_has_that_of_its_method(quick_site: Site) -> None:
     viewer = await quick_site.caller("ann", Role.VIEWER)
     for path, method, operation in ROUTES:
-        answer = await _call(viewer, path, method, operation, id="none", name="wide")
+        answer = await _call(viewer, path, method, operation, id="none", name="wide", run_id="none")
         marked = operation.get(ROLE)
         is_open = marked in (NOBODY, Role.VIEWER.value) or (marked is None and method == "get")
         assert (answer.status_code == 403) is not is_open, (method, path, answer.status_code)
@@ -126,7 +140,7 @@ async def test_every_route_names_its_role_or_has_that_of_its_method(quick_site: 
 async def test_no_route_passes_over_a_parameter_that_it_does_not_know(
     quick_site: Site, path: str, method: str, operation: dict[str, Any]
 ) -> None:
-    answer = await _call(quick_site.local, f"{path}?shape=round", method, operation, id="a", name="wide")
+    answer = await _call(quick_site.local, f"{path}?shape=round", method, operation, id="a", name="wide", run_id="a")
 
     problem = is_problem(answer, 422, "invalid_input")
     assert [each["pointer"] for each in problem["errors"]] == ["/query/shape"]

@@ -9,9 +9,10 @@ from duly.application.catching_up import Taken, forgiven, owed_for
 from duly.application.pace import Pace
 from duly.application.places import Places
 from duly.application.stopping import end_run
+from duly.application.template_targets import resolved_entry
 from duly.domain.coverage import Outage
 from duly.domain.decisions import Decision, Fate
-from duly.domain.errors import DulyError
+from duly.domain.errors import DulyError, InvalidInput, NotFound
 from duly.domain.ids import JobId, JobKey, Lane, PoolName, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import Entry, PutOutcome, SlotJob
@@ -19,7 +20,8 @@ from duly.domain.openings import MOST_AT_ONCE, InFlight, Missed, Opening, plan
 from duly.domain.policies import Overlap
 from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
 from duly.domain.runs import Arrears, Gap, GapReason, Reason, Run, RunKind, RunStatus
-from duly.domain.schedules import LANE_PREFIX, Schedule, Standing, later_run, slot_key
+from duly.domain.schedules import LANE_PREFIX, Schedule, Standing, later_run, slot_key, template_in
+from duly.domain.templates import Origin
 from duly.ports.clock import Clock
 from duly.ports.dice import Dice
 from duly.ports.storage import Transaction
@@ -54,6 +56,7 @@ class _Row:
     run: Run
     fate: Fate
     entry: Entry | None = None
+    origin: Origin | None = None
 
 
 class Batch:
@@ -242,6 +245,7 @@ class Batch:
 
     async def save(self, tx: Transaction) -> None:
         if rows := _emptied(self._rows):
+            await self._resolve(tx, rows)
             await self._refuse(tx, rows)
             await self._put(tx, rows)
         if gaps := _emptied(self._gaps):
@@ -255,6 +259,16 @@ class Batch:
             self._advanced.clear()
         for broken in _emptied(self._broken):
             await tx.schedules.revise(broken)
+
+    async def _resolve(self, tx: Transaction, rows: Sequence[_Row]) -> None:
+        """Makes jobs of templates, as those are now; a row whose template makes none is closed with the reason."""
+        for row in rows:
+            if row.entry is None or template_in(row.entry.new.kind) is None:
+                continue
+            try:
+                row.entry, row.origin = await resolved_entry(tx, row.entry, row.run.owner)
+            except (InvalidInput, NotFound) as error:
+                self._fail(row, str(error))
 
     async def _refuse(self, tx: Transaction, rows: Sequence[_Row]) -> None:
         """Closes rows whose jobs no pool would take: the others' must be put all the same."""
@@ -287,6 +301,8 @@ class Batch:
                 for (row, _), put in zip(entering, puts, strict=True)
                 if put.outcome is not PutOutcome.CREATED
             ]
+            if origins := [(entry.id, row.origin) for row, entry in entering if row.origin]:
+                await tx.origins.save(origins)
             for row, job_id in taken:
                 self._fail(row, f"job {job_id} has the key of this slot")
             if taken:

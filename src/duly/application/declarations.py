@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from duly.application.batch import Drawn
-from duly.application.schedules import ACTIVE, DELETED, Changed, Changes, Schedules, is_over, is_so, require_pool
+from duly.application.schedules import ACTIVE, DELETED, Changed, Changes, Schedules, is_over, is_so, require_target
 from duly.domain.declarations import Declaration, Declared, Reconciled
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import Owner, ScheduleId
@@ -142,7 +142,7 @@ class _Program:
                 return None
             changed = Changed(new)
         else:
-            await require_pool(tx, each.target.pool)
+            await require_target(tx, each.target, self.owner)
             state = ACTIVE if verdict.fate is _Fate.CREATED else {}
             changed = await self.schedules.revise_in(tx, verdict.schedule, {**self._changes(each), **state}, drawn)
         await tx.declarations.save(self._declaration(each.id))

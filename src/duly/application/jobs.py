@@ -6,7 +6,7 @@ from itertools import count, repeat
 from typing import Any
 
 from duly.application.gathering import Gathering
-from duly.application.owners import job_known
+from duly.application.owners import job_known, require_own_key
 from duly.application.places import Places
 from duly.application.retries import FailedFilter, Retried, Retries
 from duly.application.stopping import is_cancelled
@@ -36,6 +36,7 @@ from duly.ports.storage import Storage, Transaction
 STAGE_BATCH = 500
 PRUNE_BATCH = 1_000
 MOST_LISTED = 1_000
+MOST_PLACES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +99,22 @@ class Jobs:
         lane: Lane | None = None,
         priority: int | None = None,
         run_at: Instant | None = None,
+        job_id: JobId | None = None,
     ) -> Put:
-        """A job made from a template: a snapshot of it, with what is given here in its places, that stays as it is."""
+        """A job made from a template: a snapshot of it, with what is given here in its places, that stays as it is.
+
+        Under a `job_id` of the caller's it is put once, whatever has become of it, or of its template.
+        """
         now = self.storage.clock.now()
-        job_id, position = JobId(self.dice.new_id("job")), self._places.take(now)
+        is_named = job_id is not None
+        job_id, position = job_id or JobId(self.dice.new_id("job")), self._places.take(now)
 
         async def work(tx: Transaction) -> Put:
+            if is_named and await tx.jobs.get(job_id) is not None:
+                return Put((await job_known(tx, job_id, owner)).id, PutOutcome.CREATED)
             mould = await template_known(tx, template, owner)
             made = mould.snapshot(params, key=key, lane=lane, priority=priority, run_at=run_at)
+            await require_own_key(tx, made.new.key, owner)
             (put,) = await tx.jobs.put([Entry(job_id, made.new, made.payload(), now, position)])
             if put.outcome is not PutOutcome.LEFT:
                 await tx.origins.save([(put.job_id, made.origin(mould.owner))])
@@ -166,10 +175,12 @@ class Jobs:
             raise UnknownJob(job_id)
         return job
 
-    async def chain(self, job_id: JobId) -> list[Job | FinishedJob]:
+    async def chain(self, job_id: JobId, *, owner: str | None = None) -> list[Job | FinishedJob]:
         """The attempts of a job, first to last, named by any of them."""
 
         async def work(tx: Transaction) -> list[Job | FinishedJob]:
+            if owner is not None:
+                await job_known(tx, job_id, owner)
             return await tx.jobs.chain(job_id)
 
         return await self.storage.read(work)
@@ -182,6 +193,18 @@ class Jobs:
             return await tx.jobs.upcoming(pool, most)
 
         return await self.storage.read(work)
+
+    async def places(self, pool: PoolName, *, owner: str | None) -> list[tuple[int, Job]]:
+        """What is ready in a pool, each with its place in the order in which it will run; an owner's own only."""
+        order = list(enumerate(await self.upcoming(pool, most=MOST_PLACES), 1))
+        if owner is None:
+            return order
+        own: set[JobId] = set()
+        last: str | None = None
+        while page := await self.list(owner=owner, pool=pool, state=JobState.READY, after=last, most=MOST_LISTED):
+            own |= {job.id for job in page}
+            last = page[-1].id
+        return [(place, job) for place, job in order if job.id in own]
 
     async def cancel(self, job_id: JobId, *, reason: str, owner: str | None = None) -> bool:
         """Ends a job that nobody has claimed (True), or asks the worker that has it to stop (False)."""

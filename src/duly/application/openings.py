@@ -53,7 +53,7 @@ async def _in_flight(tx: Transaction, schedules: Sequence[Schedule]) -> Mapping[
     pools: dict[PoolName, Pool | None] = {}
     for schedule in schedules:
         runs, name = found.get(schedule.id), schedule.target.pool
-        if runs is None or runs.running or schedule.policies.overlap is not Overlap.SKIP:
+        if runs is None or runs.running or schedule.policies.overlap is not Overlap.SKIP or schedule.target.template:
             continue
         if name not in pools:
             pools[name] = await tx.pools.get(name)

@@ -1,8 +1,11 @@
 """Moves within a pool's order. A job moved next to one of another priority takes that priority."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from duly.domain import positions
+from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobId
 from duly.domain.instants import Instant
 from duly.domain.jobs import HIGHEST_PRIORITY, Job, JobsApart
@@ -11,6 +14,8 @@ from duly.ports.storage import Storage, Transaction
 
 # Rows looked at, then moved together, when two neighbours have no number left between them.
 _WINDOWS = (8, 64, 512, 4096, 32768)
+MOST_PLACES = 10_000
+MOST_ARRANGED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +38,7 @@ class Order:
             if job_id == other:
                 return
             job, target = await _both(tx, job_id, other)
-            following = await tx.order.after(target, apart_from=job_id)
-            if following is not None:
-                await _place_before(tx, job, following, priority=target.priority)
-            else:
-                await _place_last(tx, job, target, now=now)
+            await _place_after(tx, job, target, now=now)
 
         await self.storage.transact(work)
 
@@ -67,6 +68,42 @@ class Order:
 
         await self.storage.transact(work)
 
+    async def to_place(self, job_id: JobId, place: int) -> None:
+        """So that it has that place, counted from 1, among what is ready in its pool; past the end, the last one."""
+        whole_number_of(place, field="place", least=1, most=MOST_PLACES)
+        now = self.storage.clock.now()
+
+        async def work(tx: Transaction) -> None:
+            job = await tx.order.lock(job_id)
+            others = [other for other in await tx.jobs.upcoming(job.pool, place + 1) if other.id != job_id]
+            if len(others) >= place:
+                await _place_before(tx, job, others[place - 1])
+            elif others:
+                await _place_after(tx, job, others[-1], now=now)
+
+        await self.storage.transact(work)
+
+    async def arrange(self, jobs: Sequence[JobId]) -> None:
+        """These run one after the other, in the order given, from the first place that one of them has."""
+        whole_number_of(len(jobs), field="jobs", least=1, most=MOST_ARRANGED)
+        if len(set(jobs)) < len(jobs):
+            raise InvalidInput("jobs", "one of them is named twice", fix="name each job once")
+        now = self.storage.clock.now()
+
+        async def work(tx: Transaction) -> None:
+            locked = [await tx.order.lock(job_id) for job_id in jobs]
+            for other in locked[1:]:
+                if other.pool != locked[0].pool:
+                    raise JobsApart(locked[0].id, other.id)
+            first = min(locked, key=lambda job: job.order)
+            if first.id != jobs[0]:
+                await _place_before(tx, locked[0], first)
+            for before, job in pairwise(jobs):
+                # Both anew: making room may have moved them.
+                await _place_after(tx, await tx.order.lock(job), await tx.order.lock(before), now=now)
+
+        await self.storage.transact(work)
+
     async def reprioritise(self, job_id: JobId, priority: int) -> None:
         whole_number_of(priority, field="priority", least=-HIGHEST_PRIORITY, most=HIGHEST_PRIORITY)
 
@@ -91,6 +128,14 @@ async def _place_before(tx: Transaction, job: Job, target: Job, *, priority: int
         position = await _make_room_before(tx, target, apart_from=job.id)
     priority = target.priority if priority is None else priority
     await tx.order.place(job, priority=priority, rank=target.rank, position=position)
+
+
+async def _place_after(tx: Transaction, job: Job, target: Job, *, now: Instant) -> None:
+    following = await tx.order.after(target, apart_from=job.id)
+    if following is not None:
+        await _place_before(tx, job, following, priority=target.priority)
+    else:
+        await _place_last(tx, job, target, now=now)
 
 
 async def _place_last(tx: Transaction, job: Job, target: Job, *, now: Instant) -> None:

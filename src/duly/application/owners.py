@@ -1,7 +1,7 @@
 """Whose a job is: its run's owner's, its template's or its group's; one that has none of these is for operators."""
 
-from duly.domain.ids import JobId, Owner
-from duly.domain.jobs import FinishedJob, Job, UnknownJob
+from duly.domain.ids import JobId, JobKey, Owner
+from duly.domain.jobs import FinishedJob, Job, KeyOfAnother, UnknownJob
 from duly.ports.storage import Transaction
 
 
@@ -11,6 +11,15 @@ async def job_known(tx: Transaction, job_id: JobId, owner: str | None) -> Job | 
     if job is None or (owner is not None and await owner_of_job(tx, job) != owner):
         raise UnknownJob(job_id)
     return job
+
+
+async def require_own_key(tx: Transaction, key: JobKey | None, owner: str | None) -> None:
+    """A put under a key takes the place of the job that has it, which must not be somebody else's."""
+    if key is None or owner is None:
+        return
+    holder = await tx.jobs.holder_of(key)
+    if holder is not None and await owner_of_job(tx, holder) != owner:
+        raise KeyOfAnother(key)
 
 
 async def owner_of_job(tx: Transaction, job: Job | FinishedJob) -> Owner | None:

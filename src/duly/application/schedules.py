@@ -15,6 +15,7 @@ from duly.application.openings import open_before_change, outages_until
 from duly.application.pace import Pace
 from duly.application.places import Places
 from duly.application.stopping import end_run
+from duly.application.template_targets import snapshot_for
 from duly.domain.backfills import MOST_BACKFILLED, Backfill, backfill_of
 from duly.domain.cadence import Cadence
 from duly.domain.decisions import Decision
@@ -199,7 +200,7 @@ class Schedules:
                 _require_living(schedule)
                 schedule.require_revision(expected_revision)
             if "target" in changes:
-                await require_pool(tx, changes["target"].pool)
+                await require_target(tx, changes["target"], schedule.owner)
             changed = await self.revise_in(tx, schedule, changes, drawn)
             if withdraw:
                 await self._withdraw(tx, changed.schedule, drawn)
@@ -209,7 +210,7 @@ class Schedules:
 
     async def add_in(self, tx: Transaction, new: Schedule) -> bool:
         """False if its id is taken."""
-        await require_pool(tx, new.target.pool)
+        await require_target(tx, new.target, new.owner)
         is_added = await tx.schedules.add(new)
         if is_added:
             # From here on somebody counts on being in time.
@@ -332,7 +333,7 @@ class Schedules:
     async def _add(
         self, tx: Transaction, schedule: Schedule, slots: Sequence[int], drawn: Drawn, *, kind: RunKind, own_key: str
     ) -> list[Run]:
-        await require_pool(tx, schedule.target.pool, taking=True)
+        await require_target(tx, schedule.target, schedule.owner, taking=True)
         batch = Batch(drawn, self.pace)
         batch.add(schedule, slots, kind=kind, own_key=own_key)
         await batch.save(tx)
@@ -404,6 +405,14 @@ def _require_plan(*, target: Target | None, policies: Policies | None) -> None:
         raise InvalidInput("target", f"is a {type(target).__name__}", fix="use a Target")
     if policies is not None and not isinstance(policies, Policies):
         raise InvalidInput("policies", f"is a {type(policies).__name__}", fix="use Policies")
+
+
+async def require_target(tx: Transaction, target: Target, owner: Owner, *, taking: bool = False) -> None:
+    """Its pool, or the template that it names, which has to take its params."""
+    pool = target.pool
+    if target.template is not None:
+        pool = (await snapshot_for(tx, target.kind, target.payload, owner)).new.pool
+    await require_pool(tx, pool, taking=taking)
 
 
 async def require_pool(tx: Transaction, name: PoolName, *, taking: bool = False) -> None:

@@ -8,7 +8,7 @@ from duly.application.stopping import is_cancelled
 from duly.domain.ids import JobId, PoolName, SessionId, Token
 from duly.domain.instants import Micros
 from duly.domain.jobs import JobState, JobStatus
-from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Rescue, Session, Wanted
+from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Rescue, Session, Wanted, warning_about
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage, Transaction
 
@@ -20,8 +20,11 @@ class Sessions:
     storage: Storage
     dice: Dice
 
-    async def open(self, *, name: str, capacity: int = 1, lease: Micros = LEASE) -> Session:
-        session = Session(id=SessionId(self.dice.new_id("ses")), name=name, capacity=capacity, lease=lease)
+    async def open(
+        self, *, name: str, capacity: int = 1, lease: Micros = LEASE, kinds: Sequence[str] | None = None
+    ) -> Session:
+        told = None if kinds is None else tuple(sorted(kinds))
+        session = Session(id=SessionId(self.dice.new_id("ses")), name=name, capacity=capacity, lease=lease, kinds=told)
         clock = self.storage.clock
         era, lease_now, now = clock.era, clock.lease_now(), clock.now()
 
@@ -30,6 +33,20 @@ class Sessions:
             return session
 
         return await self.storage.transact(work)
+
+    async def warning_about(self, kind: str) -> str | None:
+        """What to tell whoever asks for a kind that no live session has a handler for."""
+        return warning_about(kind, await self.live_kinds())
+
+    async def live_kinds(self) -> frozenset[str] | None:
+        """The kinds that live sessions have handlers for; None if one of them did not say."""
+        clock = self.storage.clock
+        era, lease_now = clock.era, clock.lease_now()
+
+        async def work(tx: Transaction) -> frozenset[str] | None:
+            return await tx.sessions.live_kinds(era=era, lease_now=lease_now)
+
+        return await self.storage.read(work)
 
     async def beat(self, session: SessionId) -> Beat:
         """Renews the lease, or raises SessionLost."""

@@ -375,6 +375,16 @@ class KeyTaken(Conflict):
         self.key = key
 
 
+class KeyOfAnother(Conflict):
+    """A key stands for one live job, whoever put it; what is another owner's is neither replaced nor shown."""
+
+    code = "key_of_another"
+
+    def __init__(self, key: JobKey) -> None:
+        super().__init__(f"the key {key!r} is in use; choose another one")
+        self.key = key
+
+
 class JobsApart(Conflict):
     """Places can only be compared within one pool."""
 

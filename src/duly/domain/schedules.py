@@ -25,6 +25,7 @@ LANE_PREFIX = "schedule:"
 # Whose schedules a file names, and what their ids begin with: nobody else may take those.
 SYSTEM = Owner("system")
 SYSTEM_PREFIX = "governance:"
+TEMPLATE_PREFIX = "template:"
 
 
 class ScheduleState(StrEnum):
@@ -36,7 +37,10 @@ class ScheduleState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The job that each run of a schedule puts, with `params` as its payload."""
+    """The job that each run of a schedule puts, with `params` as its payload.
+
+    The kind `template:NAME` stands for what that template says when a slot fires; all but the params is the template's.
+    """
 
     kind: str
     params: InitVar[Mapping[str, Any] | None] = None
@@ -56,6 +60,25 @@ class Target:
             raise InvalidInput("retry", f"is a {type(self.retry).__name__}", fix="use a RetryPolicy")
         if params is not None:
             object.__setattr__(self, "payload", payload_of(params, field="params"))
+        if self.template is not None:
+            self._leave_to_the_template()
+
+    @property
+    def template(self) -> str | None:
+        return template_in(self.kind)
+
+    def _leave_to_the_template(self) -> None:
+        name_of(self.template, field="kind")
+        said = {"pool": self.pool != DEFAULT_POOL, "priority": self.priority != 0, "timeout_ms": self.timeout_ms}
+        for field_, is_said in said.items():
+            if is_said:
+                raise InvalidInput(field_, "is for the template to say", fix="leave it out, or change the template")
+        object.__setattr__(self, "retry", NO_RETRY)
+
+
+def template_in(kind: str) -> str | None:
+    """The name of the template that a target's kind stands for."""
+    return kind.removeprefix(TEMPLATE_PREFIX) if kind.startswith(TEMPLATE_PREFIX) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

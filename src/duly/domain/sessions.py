@@ -1,5 +1,6 @@
 """A session: one worker process's life, renewed by heartbeats; its claims die with it."""
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from duly.domain.ids import JobId, JobKey, Lane, PoolName, RunId, SessionId, Tok
 from duly.domain.instants import Instant, Micros
 from duly.domain.jobs import Ending, JobState
 from duly.domain.payloads import Payload
+from duly.domain.schedules import Schedule, ScheduleState
 from duly.domain.texts import text_of, whole_number_of
 
 LEASE = Micros(30_000_000)
@@ -17,12 +19,16 @@ MOST_EXECUTORS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """`capacity` is how many jobs it may run at once: one, unless its owner says otherwise."""
+    """`capacity` is how many jobs it may run at once: one, unless its owner says otherwise.
+
+    `kinds` are those that it has handlers for, if it says so.
+    """
 
     id: SessionId
     name: str
     capacity: int = 1
     lease: Micros = LEASE
+    kinds: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         text_of(self.name, field="name")
@@ -106,6 +112,23 @@ class Rescue:
     failed: int
     tickets: int
     ended: bool
+
+
+def warning_about(kind: str, known: frozenset[str] | None) -> str | None:
+    """What to say of a kind that no live session has a handler for; `known` is None where that cannot be told."""
+    if known is None or kind in known:
+        return None
+    if not known:
+        return f"no worker is running, so nothing runs {kind!r} yet"
+    near = difflib.get_close_matches(kind, sorted(known), n=1)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    return f"no worker that is running has a handler for {kind!r}{meant}"
+
+
+def warning_about_schedule(schedule: Schedule, known: frozenset[str] | None) -> str | None:
+    """Only of one that fires. What a template runs is known when it does."""
+    is_told = schedule.state is ScheduleState.ACTIVE and schedule.target.template is None
+    return warning_about(schedule.target.kind, known) if is_told else None
 
 
 class SessionLost(Refused):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from duly.domain.errors import Conflict, InvalidInput, NotFound
@@ -19,13 +20,23 @@ MOST_WORDS = 1_000
 LONGEST_WORD = 100_000
 
 
+class ResultAs(StrEnum):
+    """What the last line that a program prints is."""
+
+    JSON = "json"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A program to run: its words, what is added to its environment, and its folder. There is no shell."""
+    """A program to run: its words, what is added to its environment, and its folder. There is no shell.
+
+    With `result` the last line that it prints is its job's result.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
+    result: ResultAs | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.argv, str) or not self.argv or len(self.argv) > MOST_WORDS:
@@ -42,9 +53,23 @@ class Command:
         if self.cwd is not None:
             text_of(self.cwd, field="cwd", longest=4_000)
         object.__setattr__(self, "argv", tuple(self.argv))
+        if self.result is not None:
+            object.__setattr__(self, "result", _result_of(self.result))
 
     def as_value(self) -> dict[str, Any]:
-        return {"argv": list(self.argv), "env": dict(self.env), "cwd": self.cwd}
+        """What is not asked for is not said: commands that were kept before there was a result read alike."""
+        told = {} if self.result is None else {"result": self.result.value}
+        return {"argv": list(self.argv), "env": dict(self.env), "cwd": self.cwd, **told}
+
+    @classmethod
+    def from_value(cls, value: Mapping[str, Any]) -> "Command":
+        return cls(argv=tuple(value["argv"]), env=value["env"], cwd=value["cwd"], result=value.get("result"))
+
+
+def _result_of(given: object) -> ResultAs:
+    if given != ResultAs.JSON:
+        raise InvalidInput("result", f"{str(given)[:40]!r} is no way to read a result", fix="use json, or leave it out")
+    return ResultAs.JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +221,7 @@ def command_of(payload: Payload) -> tuple[Command, Payload]:
     whole = value_of(payload)
     try:
         named = whole["command"]
-        command = Command(argv=tuple(named["argv"]), env=named["env"], cwd=named["cwd"])
-        return command, payload_of(whole["params"], field="params")
+        return Command.from_value(named), payload_of(whole["params"], field="params")
     except (TypeError, KeyError, AttributeError):
         raise InvalidInput("params", "this job names no command", fix="put it again, from a template") from None
 

@@ -14,14 +14,21 @@ def json_answer(shape: BaseModel, status: int = 200, headers: dict[str, str] | N
 
 
 def schedule_answer(shape: Schedule, status: int = 200, *, if_none_match: str | None = None) -> Response:
-    """Its ETag is the revision, then a digest: what can be edited, and what one looks at."""
+    location = f"/api/v1/schedules/{quote(shape.id, safe='')}" if status == 201 else None
+    return tagged_answer(shape, shape.revision, status, location=location, if_none_match=if_none_match)
+
+
+def tagged_answer(
+    shape: BaseModel, number: int, status: int = 200, *, location: str | None = None, if_none_match: str | None = None
+) -> Response:
+    """Its ETag is the number of its last change, then a digest: what can be edited, and what one looks at."""
     body = shape.model_dump_json().encode()
-    tag = f'"{shape.revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
+    tag = f'"{number}-{hashlib.sha256(body).hexdigest()[:16]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if if_none_match is not None and _is_among(tag, if_none_match):
         return Response(status_code=304, headers=headers)
-    if status == 201:
-        headers["Location"] = f"/api/v1/schedules/{quote(shape.id, safe='')}"
+    if location is not None:
+        headers["Location"] = location
     return Response(body, status, headers, "application/json")
 
 

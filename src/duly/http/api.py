@@ -8,7 +8,21 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
-from duly.http import jobs, pools, runs, schedule_runs, schedules, system, tokens
+from duly.http import (
+    groups,
+    job_changes,
+    job_order,
+    job_retries,
+    jobs,
+    legacy_jobs,
+    pools,
+    runs,
+    schedule_runs,
+    schedules,
+    system,
+    templates,
+    tokens,
+)
 from duly.http.access import Access
 from duly.http.closing import Closing
 from duly.http.description import DESCRIPTION, described
@@ -23,7 +37,15 @@ _ROUTERS = (
     schedule_runs.router,
     schedules.router,
     runs.router,
+    job_retries.router,
+    job_retries.by_run,
+    job_order.router,
+    job_order.of_pools,
     jobs.router,
+    job_changes.router,
+    legacy_jobs.router,
+    templates.router,
+    groups.router,
     pools.router,
     tokens.router,
     system.router,

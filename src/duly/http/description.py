@@ -21,18 +21,24 @@ Operation = tuple[str, str, dict[str, Any]]
 TAGS = {
     "schedules": "What runs when. Made, looked at, changed, paused, run by hand, backfilled, asked why.",
     "runs": "What a schedule opened: one per slot, and those by hand. Looked at, followed, cancelled.",
-    "jobs": "What workers do: one attempt each. Put, looked at, read, cancelled.",
+    "jobs": "What workers do: one attempt each. Put, looked at, read, moved, changed, tried again, cancelled.",
+    "templates": "The moulds of jobs: what runs, with which params, where and how often.",
+    "groups": "Jobs that belong together, all at once or one after the other.",
     "pools": "How much runs at once, shared by everybody.",
     "tokens": "Who may call from elsewhere. For admins.",
     "system": "Who asks, and how Duly is.",
+    "legacy": "The older job routes, in the older words. Use the others; the headers say until when these work.",
 }
 _ORDER = (
     *("create_schedule", "list_schedules", "get_schedule", "update_schedule", "delete_schedule"),
     *("pause_schedule", "resume_schedule", "trigger_schedule", "list_upcoming", "list_schedule_runs"),
     *("explain_schedule", "list_revisions", "preview_cadence", "preview_backfill", "backfill_schedule"),
     *("list_runs", "get_run", "follow_run", "cancel_run"),
-    *("put_job", "list_jobs", "get_job", "get_job_log", "cancel_job"),
-    *("list_pools", "get_pool", "update_pool"),
+    *("put_job", "list_jobs", "get_job", "get_job_log", "edit_job", "cancel_job", "get_chain"),
+    *("move_job", "reorder_jobs", "list_failed", "retry_job", "preview_retry", "retry_failed", "retry_job_run"),
+    *("create_template", "list_templates", "get_template", "update_template", "delete_template", "put_from_template"),
+    *("create_group", "list_groups", "get_group", "list_members", "cancel_group", "retry_group"),
+    *("list_pools", "get_pool", "update_pool", "list_queue"),
     *("create_token", "list_tokens", "revoke_token"),
 )
 _REF = "#/components/schemas/{model}"

@@ -40,8 +40,13 @@ async def put_job(visit: Visiting, body: wire.NewJob) -> Response:
     """
     drawn = None if visit.draw is None else JobId(f"job_{visit.draw}")
     put = await visit.queue.jobs.put(wire.new_job_of(body), job_id=drawn)
-    status = 201 if put.outcome is PutOutcome.CREATED else 200
-    return json_answer(await _detail(visit, put.job_id), status, {"Location": f"/api/v1/jobs/{put.job_id}"})
+    return await job_answer(visit, put.job_id, 201 if put.outcome is PutOutcome.CREATED else 200)
+
+
+async def job_answer(visit: Visit, job_id: JobId, status: int = 200) -> Response:
+    """A job as it is now; where one was asked for, with its address."""
+    headers = {"Location": f"/api/v1/jobs/{job_id}"} if visit.request.method == "POST" else None
+    return json_answer(await job_detail(visit, job_id), status, headers)
 
 
 @router.get("", response_model=Page[wire.Job], summary="List jobs", response_description="A page of jobs.")
@@ -51,11 +56,17 @@ async def list_jobs(
     ended: Annotated[Flag, Query(description="Ended jobs, the last put first, instead of live ones.")] = False,
     pool: Annotated[Text | None, Query(description="Only jobs of this pool.")] = None,
     state: Annotated[JobState | None, Query(description="Only live jobs in this state.")] = None,
-    status: Annotated[JobStatus | None, Query(description="Only ended jobs of this status.")] = None,
+    status: Annotated[
+        JobStatus | None, Query(description="QUEUED or RUNNING of live jobs, else of ended ones.")
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
     """Live jobs in order of id. Those that no schedule put are for admins to see."""
+    if status is JobStatus.RUNNING and not ended and state is None:
+        state, status = JobState.RUNNING, None
+    if status is JobStatus.QUEUED and not ended and state is None:
+        return await _queued(visit, pool=pool, limit=limit, cursor=cursor)
     _require_fit(ended=ended, state=state, status=status)
     listing = "ended-jobs" if ended else "jobs"
     position = position_from(cursor, listing)
@@ -70,11 +81,25 @@ async def list_jobs(
     return json_answer(Page[wire.Job](items=[wire.job_shape(job) for job in page], next_cursor=following))
 
 
+async def _queued(visit: Visit, *, pool: str | None, limit: int, cursor: str | None) -> Response:
+    """Live jobs that do not run: those that do are passed over, and never more than there are executors."""
+    last, queued = position_from(cursor, "jobs"), list[Job]()
+    while len(queued) <= limit:
+        page = await visit.queue.jobs.list(owner=visit.sees, pool=pool, after=last, most=limit + 1)
+        queued += [job for job in page if job.state is not JobState.RUNNING]
+        if len(page) <= limit:
+            break
+        last = page[-1].id
+    items, following = cut(queued, limit, "jobs", lambda job: job.id)
+    return json_answer(Page[wire.Job](items=[wire.job_shape(job) for job in items], next_cursor=following))
+
+
 def _require_fit(*, ended: bool, state: JobState | None, status: JobStatus | None) -> None:
     if ended and state is not None:
         raise InvalidInput("query.state", "is of live jobs only", fix="ask for a status, or leave ended out")
     if not ended and status is not None:
-        raise InvalidInput("query.status", "is of ended jobs only", fix="ask for a state, or add ended=true")
+        fix = "add ended=true" if state is None else "ask for a state or a status"
+        raise InvalidInput("query.status", "is of ended jobs only", fix=fix)
 
 
 @router.get(
@@ -84,14 +109,16 @@ def _require_fit(*, ended: bool, state: JobState | None, status: JobStatus | Non
     response_description="The job, with its progress and artifacts.",
 )
 async def get_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
-    return json_answer(await _detail(visit, JobId(id)))
+    return json_answer(await job_detail(visit, JobId(id)))
 
 
-async def _detail(visit: Visit, job_id: JobId) -> wire.JobDetail:
+async def job_detail(visit: Visit, job_id: JobId) -> wire.JobDetail:
     job = await visit.queue.jobs.find(job_id, owner=visit.sees)
     progress = await visit.queue.logs.progress(job_id)
     artifacts = await visit.queue.logs.artifacts(job_id)
-    return wire.job_detail_shape(job, progress, artifacts)
+    is_queued = isinstance(job, Job) and not job.is_locked
+    warning = await visit.queue.sessions.warning_about(job.kind) if is_queued else None
+    return wire.job_detail_shape(job, progress, artifacts, warning)
 
 
 @router.post(
@@ -108,7 +135,7 @@ async def cancel_job(visit: Visiting, id: Id, body: wire.Cancellation | None = N
     except JobAlreadyFinished:
         if not visit.is_repeated:
             raise
-    return json_answer(await _detail(visit, JobId(id)))
+    return json_answer(await job_detail(visit, JobId(id)))
 
 
 @router.get(

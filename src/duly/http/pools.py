@@ -30,7 +30,7 @@ async def get_pool(visit: Visiting, name: Name) -> Response:
     try:
         pool = await visit.queue.pools.get(PoolName(name))
     except UnknownPool as unknown:
-        raise _not_found(unknown) from unknown
+        raise not_found(unknown) from unknown
     return json_answer(wire.pool_shape(pool))
 
 
@@ -46,9 +46,9 @@ async def update_pool(visit: Visiting, name: Name, body: wire.PoolPatch) -> Resp
     try:
         pool = await visit.queue.pools.change(PoolName(name), **body.given())
     except UnknownPool as unknown:
-        raise _not_found(unknown) from unknown
+        raise not_found(unknown) from unknown
     return json_answer(wire.pool_shape(pool))
 
 
-def _not_found(unknown: UnknownPool) -> Refusal:
+def not_found(unknown: UnknownPool) -> Refusal:
     return Refusal(404, f"there is no pool {unknown.name!r}", code=unknown.code)

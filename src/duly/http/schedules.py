@@ -9,6 +9,7 @@ from starlette.responses import Response
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import ScheduleId
 from duly.domain.schedules import Schedule, ScheduleChanged, ScheduleExists, UnknownSchedule
+from duly.domain.sessions import warning_about_schedule
 from duly.http.answers import json_answer, schedule_answer
 from duly.http.cursors import cut, number_from, position_from
 from duly.http.door import Door, Visit, Visiting
@@ -215,7 +216,11 @@ async def _shapes(visit: Visit, schedules: Sequence[Schedule]) -> list[wire.Sche
     """Those that never ran have no last run to look for."""
     ran = [ScheduleId(schedule.id) for schedule in schedules if schedule.last_run_at is not None]
     last = await visit.queue.runs.last_of(ran) if ran else {}
-    return [wire.schedule_shape(schedule, last.get(schedule.id)) for schedule in schedules]
+    known = await visit.queue.sessions.live_kinds()
+    return [
+        wire.schedule_shape(schedule, last.get(schedule.id), warning_about_schedule(schedule, known))
+        for schedule in schedules
+    ]
 
 
 def _require_match(schedule: Schedule, expected: int | None) -> None:

@@ -2,13 +2,17 @@
 
 from typing import Protocol
 
+from duly.application.groups import Groups
 from duly.application.health import Health
 from duly.application.jobs import Jobs
 from duly.application.logs import Logs
+from duly.application.order import Order
 from duly.application.pools import Pools
 from duly.application.requests import Requests
 from duly.application.runs import Runs
 from duly.application.schedules import Schedules
+from duly.application.sessions import Sessions
+from duly.application.templates import Templates
 from duly.application.tokens import Tokens
 from duly.application.why import Why
 from duly.ports.dice import Dice
@@ -21,11 +25,15 @@ class UseCases(Protocol):
     @property
     def dice(self) -> Dice: ...
     @property
+    def groups(self) -> Groups: ...
+    @property
     def health(self) -> Health: ...
     @property
     def jobs(self) -> Jobs: ...
     @property
     def logs(self) -> Logs: ...
+    @property
+    def order(self) -> Order: ...
     @property
     def pools(self) -> Pools: ...
     @property
@@ -34,6 +42,10 @@ class UseCases(Protocol):
     def runs(self) -> Runs: ...
     @property
     def schedules(self) -> Schedules: ...
+    @property
+    def sessions(self) -> Sessions: ...
+    @property
+    def templates(self) -> Templates: ...
     @property
     def tokens(self) -> Tokens: ...
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from duly.domain.ids import JobId, Owner, PoolName
+from duly.domain.ids import JobId, JobKey, Owner, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import Crowd, Entry, FinishedJob, Job, JobState, JobStatus, Put
 from duly.domain.payloads import Payload
@@ -22,6 +22,9 @@ class JobStore(Protocol):
         """Adds all of them, which have no keys; False if their pool takes none, and `put` will say why."""
 
     async def get(self, job_id: JobId) -> Job | FinishedJob | None: ...
+
+    async def holder_of(self, key: JobKey) -> Job | None:
+        """The live job that has a key, kept from changing until commit."""
 
     async def lock(self, job_id: JobId) -> Job:
         """A live job, kept from changing until commit; raises JobAlreadyFinished or UnknownJob if there is none."""

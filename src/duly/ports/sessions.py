@@ -13,6 +13,9 @@ class SessionStore(Protocol):
 
     async def open(self, session: Session, *, era: str, lease_now: Micros, now: Instant) -> None: ...
 
+    async def live_kinds(self, *, era: str, lease_now: Micros) -> frozenset[str] | None:
+        """The kinds that live sessions have handlers for; None if one of them did not say."""
+
     async def unpark(self) -> None:
         """Lets parked jobs try again where there is room and whoever was meant to take it did not."""
 

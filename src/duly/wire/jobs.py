@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, JsonValue
 
+from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobKey, Lane, PoolName
 from duly.domain.instants import instant_of, moment_of
 from duly.domain.jobs import FinishedJob, JobState, JobStatus
@@ -90,6 +91,9 @@ class JobArtifact(Shape):
 class JobDetail(Job):
     progress: JobProgress | None
     artifacts: list[JobArtifact]
+    warnings: Annotated[
+        list[str], Field(description="Of a queued job: that no worker which is running has a handler for it.")
+    ] = Field(default_factory=list)
 
 
 class LoggedLine(Shape):
@@ -105,6 +109,7 @@ class Cancellation(Shape):
 
 def new_job_of(new: NewJob) -> DomainNewJob:
     """What the core is asked for; raises InvalidInput naming the field."""
+    require_own_kind(new.kind, field="kind")
     return DomainNewJob(
         kind=new.kind,
         params=new.params,
@@ -117,6 +122,12 @@ def new_job_of(new: NewJob) -> DomainNewJob:
         retry=RetryPolicy(**new.retry.model_dump()),
         timeout_ms=new.timeout_ms,
     )
+
+
+def require_own_kind(kind: str, *, field: str) -> None:
+    """Nobody names what Duly runs for itself: a command comes from a template, which says whose it is."""
+    if kind.startswith("duly."):
+        raise InvalidInput(field, "names that begin with duly. are Duly's own", fix="choose another name")
 
 
 def job_fields(job: LiveJob | FinishedJob) -> dict[str, Any]:
@@ -168,11 +179,14 @@ def job_shape(job: LiveJob | FinishedJob) -> Job:
     return Job.model_construct(**job_fields(job))
 
 
-def job_detail_shape(job: LiveJob | FinishedJob, progress: Progress | None, artifacts: list[Artifact]) -> JobDetail:
+def job_detail_shape(
+    job: LiveJob | FinishedJob, progress: Progress | None, artifacts: list[Artifact], warning: str | None = None
+) -> JobDetail:
     return JobDetail.model_construct(
         **job_fields(job),
         progress=None if progress is None else progress_shape(progress),
         artifacts=[JobArtifact(name=each.name, size=each.size, sha256=each.sha256) for each in artifacts],
+        warnings=[] if warning is None else [warning],
     )
 
 

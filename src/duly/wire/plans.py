@@ -5,11 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from duly.domain.cadence import Cadence
+from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
 from duly.domain.payloads import payload_of
 from duly.domain.policies import Policies
-from duly.domain.schedules import Schedule, Target
+from duly.domain.retries import DEFAULT_RETRY, NO_RETRY
+from duly.domain.schedules import Schedule, Target, template_in
 from duly.wire import cadences
+from duly.wire.jobs import require_own_kind
 from duly.wire.schedules import NewSchedule, SchedulePatch
 
 _POLICIES = ("overlap", "catch_up", "catch_up_cap", "jitter_ms")
@@ -21,6 +24,9 @@ def cadence_of(new: cadences.CadenceFields) -> Cadence:
 
 
 def target_of(new: NewSchedule) -> Target:
+    require_own_kind(new.target, field="kind")
+    if template_in(new.target) is not None and "retry" in new.model_fields_set:
+        raise _is_the_templates("retry")
     return Target(
         kind=new.target,
         params=new.input,
@@ -52,6 +58,14 @@ def changes_of(schedule: Schedule, patch: SchedulePatch) -> dict[str, Any]:
 
 
 def _changed_target(target: Target, asked: Mapping[str, Any]) -> Target:
+    """A template in the place of a handler, or the other way round, begins with the defaults of its own."""
+    kind = asked.get("target", target.kind)
+    require_own_kind(kind, field="kind")
+    if template_in(kind) is not None and "retry" in asked:
+        raise _is_the_templates("retry")
+    if (template_in(kind) is None) != (target.template is None):
+        retry = NO_RETRY if template_in(kind) else DEFAULT_RETRY
+        target = Target(kind=kind, payload=target.payload, retry=retry)
     return Target(
         kind=asked.get("target", target.kind),
         payload=payload_of(asked["input"], field="params") if "input" in asked else target.payload,
@@ -60,6 +74,10 @@ def _changed_target(target: Target, asked: Mapping[str, Any]) -> Target:
         retry=asked["retry"].policy() if "retry" in asked else target.retry,
         timeout_ms=asked.get("timeout_ms", target.timeout_ms),
     )
+
+
+def _is_the_templates(field: str) -> InvalidInput:
+    return InvalidInput(field, "is for the template to say", fix="leave it out, or change the template")
 
 
 def _of(given: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

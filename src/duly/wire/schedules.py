@@ -22,7 +22,13 @@ Input = Annotated[
     dict[str, Any],
     Field(description="The params that the handler is given.", examples=[{"topic": "news"}]),
 ]
-TargetName = Annotated[str, Field(description="The handler that runs.", examples=["digest"])]
+TargetName = Annotated[
+    str,
+    Field(
+        description="The handler that runs; or `template:NAME`, what that template says when a slot fires.",
+        examples=["digest"],
+    ),
+]
 
 _EXAMPLE: dict[str, JsonValue] = {
     "id": "morning-digest",
@@ -125,6 +131,9 @@ class Schedule(Plan):
     last_run: LastRun | None
     created_at: Moment
     updated_at: Moment
+    warnings: Annotated[
+        list[str], Field(description="Of an active one: that no worker which is running has a handler for it.")
+    ] = Field(default_factory=list)
 
 
 class Revision(Plan):
@@ -135,7 +144,7 @@ class Revision(Plan):
     tz_version: str
 
 
-def schedule_shape(schedule: DomainSchedule, last: Run | None) -> Schedule:
+def schedule_shape(schedule: DomainSchedule, last: Run | None, warning: str | None = None) -> Schedule:
     slot = None if schedule.next_slot is None else moment_of(Instant(schedule.next_slot * SECOND))
     return Schedule.model_construct(
         **_plan(schedule),
@@ -151,6 +160,7 @@ def schedule_shape(schedule: DomainSchedule, last: Run | None) -> Schedule:
         last_run=None if last is None else _last_run(last),
         created_at=moment_of(schedule.created_at),
         updated_at=moment_of(schedule.updated_at),
+        warnings=[] if warning is None else [warning],
     )
 
 

@@ -60,7 +60,7 @@ def commands(*, artifacts: str | Path | None = None, kill_after: Micros = KILL_A
 
     async def handle(job: ClaimedJob) -> object:
         named, params = command_of(job.payload)
-        run = _Command(named.argv, named.env, named.cwd, False, folder, kill_after)
+        run = _Command(named.argv, named.env, named.cwd, named.result is not None, folder, kill_after)
         return await run.handle(job._replace(payload=params))
 
     return handle

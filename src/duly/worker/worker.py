@@ -137,7 +137,10 @@ class Worker:
         """One session's life, from opening it to losing or closing it."""
         try:
             session = await self._sessions.open(
-                name=self._name, capacity=sum(self._pools.values()) or 1, lease=self._lease
+                name=self._name,
+                capacity=sum(self._pools.values()) or 1,
+                lease=self._lease,
+                kinds=list(self._handlers),
             )
         except Unavailable:
             await self._clock.sleep(_RETRY_AFTER)

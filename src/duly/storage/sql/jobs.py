@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from duly.domain.errors import Unavailable
-from duly.domain.ids import JobId, Owner, PoolName
+from duly.domain.ids import JobId, JobKey, Owner, PoolName
 from duly.domain.instants import Instant, Micros
 from duly.domain.jobs import (
     Crowd,
@@ -201,6 +201,11 @@ class SqlJobs:
         if not ended and not live:
             raise UnknownJob(job_id)
         return [*ended, *live]
+
+    async def holder_of(self, key: JobKey) -> Job | None:
+        for row in await self._x.fetch("job_by_key_locked", key=key):
+            return job_from_row(row)
+        return None
 
     async def upcoming(self, pool: PoolName, most: int) -> list[Job]:
         return [job_from_row(row) for row in await self._x.fetch("upcoming", pool=pool, most=most)]

@@ -1,5 +1,6 @@
 """Sessions in SQL: leases, heartbeats, rescue."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -44,7 +45,14 @@ class SqlSessions:
             era=era,
             lease_now=lease_now,
             now=now,
+            kinds=None if session.kinds is None else json.dumps(session.kinds),
         )
+
+    async def live_kinds(self, *, era: str, lease_now: Micros) -> frozenset[str] | None:
+        rows = await self._x.fetch("live_kinds", era=era, lease_now=lease_now)
+        if any(kinds is None for (kinds,) in rows):
+            return None
+        return frozenset(kind for (kinds,) in rows for kind in json.loads(kinds))
 
     async def unpark(self) -> None:
         await self._claims.unpark_where_there_is_room()

@@ -1,9 +1,12 @@
 -- Sessions: the leases of live worker processes.
 
 -- name: open_session
-INSERT INTO sessions (id, name, capacity, lease, era, expires_at, started_at, seen_at)
-VALUES (:id, :name, :capacity, :lease, :era, CAST(:lease_now AS bigint) + CAST(:lease AS bigint), :now, :now)
+INSERT INTO sessions (id, name, capacity, lease, era, expires_at, started_at, seen_at, kinds)
+VALUES (:id, :name, :capacity, :lease, :era, CAST(:lease_now AS bigint) + CAST(:lease AS bigint), :now, :now, :kinds)
 ON CONFLICT (id) DO NOTHING
+
+-- name: live_kinds
+SELECT DISTINCT kinds FROM sessions WHERE era = :era AND expires_at > :lease_now
 
 -- name: renew_session
 -- Nothing is renewed once the session was rescued.

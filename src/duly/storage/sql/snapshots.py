@@ -92,7 +92,7 @@ def _job_fields(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _command_from(value: dict[str, Any] | None) -> Command | None:
-    return None if value is None else Command(argv=tuple(value["argv"]), env=value["env"], cwd=value["cwd"])
+    return None if value is None else Command.from_value(value)
 
 
 def _compact(value: object) -> str:
