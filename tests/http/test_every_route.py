@@ -6,6 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from duly.domain.templates import NewTemplate
 from duly.domain.tokens import Role
 from duly.http.access import Access
 from duly.http.api import create_api
@@ -23,6 +24,7 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "cancel_run": {"reason": "hers"},
     "cancel_job": {"reason": "hers"},
     "put_job": {"kind": "greet", "pool": "wide"},
+    "call_template": {"params": {}},
     "update_pool": {"slots": 1},
     "create_token": {"owner": "eve", "role": "admin"},
 }
@@ -67,7 +69,8 @@ async def test_what_belongs_to_another_does_not_exist(site: Site) -> None:
     ann, eve = await site.caller("ann"), await site.caller("eve")
     schedule = await site.schedule(ann, id="hers")
     run = (await ann.post("/api/v1/schedules/hers/trigger")).json()
-    things = {"schedules": "hers", "runs": run["id"], "jobs": run["job_id"]}
+    await site.queue.templates.create(NewTemplate(name="hers", kind="greet"), owner="ann")
+    things = {"schedules": "hers", "runs": run["id"], "jobs": run["job_id"], "direct": "hers"}
     before = (await ann.get("/api/v1/schedules/hers")).json()
     covered = 0
 

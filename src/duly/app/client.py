@@ -1,15 +1,16 @@
 """What a program asks of its queue every day, by function or by name; everything else is on the queue itself."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 from duly.app.declared import Params
+from duly.app.direct import called
 from duly.app.durations import Duration, ms_of
 from duly.app.register import Register
 from duly.app.results import Awaited, result_of
-from duly.bootstrap import Queue
+from duly.bootstrap import DirectCalls, Queue
 from duly.domain.errors import InvalidInput
 from duly.domain.instants import Instant, instant_of
 from duly.domain.jobs import Put
@@ -39,6 +40,20 @@ class Client:
     queue: Queue
     register: Register
     owner: str
+    calls: DirectCalls = field(init=False)
+
+    def __post_init__(self) -> None:
+        calls = self.queue.direct_calls(handlers=lambda: self.register.handlers, name=f"{self.owner} direct")
+        object.__setattr__(self, "calls", calls)
+
+    async def close(self) -> None:
+        """Direct calls that run may go on for the grace."""
+        await self.calls.close(grace=self.queue.settings.grace)
+        await self.queue.close()
+
+    async def direct(self, job: Named, params: Params | None = None, *, timeout: Duration | float | None = None) -> Any:  # noqa: ASYNC109 - one time for place and run
+        """What a template's handler answers, or a job's of this program, run here and now, ahead of the queue."""
+        return await called(self.calls, self.register, job, params, owner=self.owner, timeout=timeout)
 
     async def put(
         self, job: Named, params: Params | None = None, *, key: str | None = None, **options: Unpack[PutOptions]

@@ -46,6 +46,9 @@ class Sync:
     def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:
         return self._ask(lambda client: client.result(job, timeout=timeout))
 
+    def direct(self, job: Named, params: Params | None = None, *, timeout: Duration | float | None = None) -> Any:
+        return self._ask(lambda client: client.direct(job, params, timeout=timeout))
+
     def trigger(self, schedule: Named, *, key: str | None = None) -> Run:
         return self._ask(lambda client: client.trigger(schedule, key=key))
 
@@ -110,7 +113,7 @@ class _Portal:
     def close(self) -> None:
         try:
             self._wait(_quiet(self._loop))
-            self._wait(self._client.queue.close())
+            self._wait(self._client.close())
         finally:
             self._end()
 

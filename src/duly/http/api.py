@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
-from duly.http import jobs, pools, runs, schedule_runs, schedules, system, tokens
+from duly.http import directs, jobs, pools, runs, schedule_runs, schedules, system, tokens
 from duly.http.access import Access
 from duly.http.closing import Closing
 from duly.http.description import DESCRIPTION, described
@@ -24,6 +24,7 @@ _ROUTERS = (
     schedules.router,
     runs.router,
     jobs.router,
+    directs.router,
     pools.router,
     tokens.router,
     system.router,
@@ -50,6 +51,7 @@ def create_api(queue: UseCases, *, access: Access, metrics: Metrics = no_metrics
     api.state.access = access
     api.state.metrics = metrics
     api.state.closing = Closing()
+    api.state.direct_calls = None
     for router in _ROUTERS:
         api.include_router(router)
     api.add_middleware(Gate, queue=queue, access=access)

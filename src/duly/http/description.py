@@ -22,6 +22,7 @@ TAGS = {
     "schedules": "What runs when. Made, looked at, changed, paused, run by hand, backfilled, asked why.",
     "runs": "What a schedule opened: one per slot, and those by hand. Looked at, followed, cancelled.",
     "jobs": "What workers do: one attempt each. Put, looked at, read, cancelled.",
+    "direct": "An answer now, ahead of the queue, without a job.",
     "pools": "How much runs at once, shared by everybody.",
     "tokens": "Who may call from elsewhere. For admins.",
     "system": "Who asks, and how Duly is.",
@@ -48,7 +49,9 @@ PROBLEMS = {
     421: "The server answers to loopback names only.",
     422: "What was given cannot mean anything, or is not known here; `errors` says where.",
     500: "The server failed.",
+    502: "The handler of a direct call failed, and says why.",
     503: "The store cannot answer now; trying again is safe.",
+    504: "A direct call did not end in time; it was stopped.",
 }
 _HEADERS = {
     401: {"WWW-Authenticate": "Bearer"},
@@ -124,6 +127,8 @@ def _statuses(path: str, method: str, operation: dict[str, Any], *, is_open: boo
         found.add(412)
     if method != "get":
         found |= {409, 415}
+    if operation["tags"] == ["direct"]:
+        found |= {502, 504}
     return sorted(found)
 
 
