@@ -158,6 +158,19 @@ class Queue:
             telemetry=telemetry,
         )
 
+    def within(self, connection: object) -> Jobs:
+        """Puts in the transaction of a caller's own Postgres connection: committed with it, and gone with it."""
+        if not _is_postgres(self.settings.database_url):
+            raise InvalidInput(
+                "connection",
+                "the database is SQLite, whose one writer takes part in nobody's transaction",
+                fix="put without it, or use Postgres",
+            )
+        from duly.storage.postgres.callers import CallersStorage  # noqa: PLC0415
+        from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
+
+        return replace(self.jobs, storage=CallersStorage(cast("PostgresStorage", self.storage), connection))
+
     def worker(
         self,
         *,

@@ -286,10 +286,19 @@ class Duly:
     # Using
 
     async def put(
-        self, job: Named, params: Params | None = None, *, key: str | None = None, **options: Unpack[PutOptions]
+        self,
+        job: Named,
+        params: Params | None = None,
+        *,
+        key: str | None = None,
+        connection: object | None = None,
+        **options: Unpack[PutOptions],
     ) -> Put:
-        """Durable when it returns. A `key` that waits already is replaced, one that runs is left alone."""
-        return await self._open_client.put(job, params, key=key, **options)
+        """Durable when it returns. A `key` that waits already is replaced, one that runs is left alone.
+
+        With a `connection` of your own to the same Postgres, the job is part of its transaction: durable when that is.
+        """
+        return await self._open_client.put(job, params, key=key, connection=connection, **options)
 
     async def direct(self, job: Named, params: Params | None = None, *, timeout: Duration | float | None = None) -> Any:  # noqa: ASYNC109 - one time for place and run
         """What a template's handler answers, or a declared job's: run in this process, now or right after what runs.
@@ -310,9 +319,11 @@ class Duly:
         """The same for a front door that has opened the queue itself; `owner` None sees all templates."""
         return await called(calls, self._register, name, params, owner=owner, timeout=timeout)
 
-    async def put_many(self, job: Named, params: Iterable[Params], **options: Unpack[PutOptions]) -> list[Put]:
+    async def put_many(
+        self, job: Named, params: Iterable[Params], *, connection: object | None = None, **options: Unpack[PutOptions]
+    ) -> list[Put]:
         """The same job for each of many params: all or none of them, in one transaction."""
-        return await self._open_client.put_many(job, params, **options)
+        return await self._open_client.put_many(job, params, connection=connection, **options)
 
     async def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:  # noqa: ASYNC109 - one time for all looks
         """What the job's function returned, once it has; raises JobFailed, or JobNotEnded when time is up."""

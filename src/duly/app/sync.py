@@ -36,12 +36,20 @@ class Sync:
         self._closes_at_exit = False
 
     def put(
-        self, job: Named, params: Params | None = None, *, key: str | None = None, **options: Unpack[PutOptions]
+        self,
+        job: Named,
+        params: Params | None = None,
+        *,
+        key: str | None = None,
+        connection: object | None = None,
+        **options: Unpack[PutOptions],
     ) -> Put:
-        return self._ask(lambda client: client.put(job, params, key=key, **options))
+        return self._ask(lambda client: client.put(job, params, key=key, connection=connection, **options))
 
-    def put_many(self, job: Named, params: Iterable[Params], **options: Unpack[PutOptions]) -> list[Put]:
-        return self._ask(lambda client: client.put_many(job, params, **options))
+    def put_many(
+        self, job: Named, params: Iterable[Params], *, connection: object | None = None, **options: Unpack[PutOptions]
+    ) -> list[Put]:
+        return self._ask(lambda client: client.put_many(job, params, connection=connection, **options))
 
     def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:
         return self._ask(lambda client: client.result(job, timeout=timeout))
