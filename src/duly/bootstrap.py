@@ -15,6 +15,7 @@ from duly.application.audit import Audit
 from duly.application.budgets import Budgets
 from duly.application.checkpoints import Checkpoints
 from duly.application.declarations import Declarations
+from duly.application.directs import Directs
 from duly.application.executions import Executions
 from duly.application.governance import Governance
 from duly.application.grants import Grants
@@ -61,6 +62,7 @@ from duly.worker.commands import command as command  # noqa: PLC0414
 from duly.worker.context import JobContext as JobContext  # noqa: PLC0414
 from duly.worker.context import Stopped as Stopped  # noqa: PLC0414
 from duly.worker.coroutines import in_loop
+from duly.worker.direct_calls import DirectCalls as DirectCalls  # noqa: PLC0414
 from duly.worker.handlers import DoNotRetry as DoNotRetry  # noqa: PLC0414
 from duly.worker.handlers import Handler as Handler  # noqa: PLC0414
 from duly.worker.isolation import isolated
@@ -159,6 +161,19 @@ class Queue:
             telemetry=telemetry,
         )
 
+    def within(self, connection: object) -> Jobs:
+        """Puts in the transaction of a caller's own Postgres connection: committed with it, and gone with it."""
+        if not _is_postgres(self.settings.database_url):
+            raise InvalidInput(
+                "connection",
+                "the database is SQLite, whose one writer takes part in nobody's transaction",
+                fix="put without it, or use Postgres",
+            )
+        from duly.storage.postgres.callers import CallersStorage  # noqa: PLC0415
+        from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
+
+        return replace(self.jobs, storage=CallersStorage(cast("PostgresStorage", self.storage), connection))
+
     def worker(
         self,
         *,
@@ -182,6 +197,20 @@ class Queue:
             patience=patience,
             pulse=None if self._is_in_memory else self._pulse,
             telemetry=self.telemetry,
+        )
+
+    def direct_calls(
+        self, *, handlers: Callable[[], Mapping[str, Handler]], name: str, patience: Micros = PATIENCE
+    ) -> DirectCalls:
+        """Direct calls that this process runs itself; to be closed before the queue is."""
+        return DirectCalls(
+            directs=Directs(self.storage, self.dice),
+            sessions=self.sessions,
+            handlers=handlers,
+            name=name,
+            lease=self.settings.lease,
+            patience=patience,
+            pulse=None if self._is_in_memory else self._pulse,
         )
 
     def executions(self, graphs: Registry, *, pace: AttemptPace | None = None) -> Executions:
@@ -382,10 +411,12 @@ async def serve(
     on_ready: Callable[[str], None] | None = None,
     metrics: Callable[[], Awaitable[bytes]] | None = None,
     graphs: Registry | None = None,
+    handlers: Callable[[], Mapping[str, Handler]] | None = None,
 ) -> None:
     """The HTTP API until `stop` is set. On a loopback address nobody needs a token; on any other everybody does.
 
-    With `graphs` it is their execution service, too, for callers that show the internal API's token.
+    With `graphs` it is their execution service, too, for callers that show the internal API's token; with `handlers`
+    it takes direct calls, which may go on for the grace once it is told to stop.
     The API is imported where it is served: whoever only uses the queue does not wait for a web framework.
     """
     from duly.http.access import Access  # noqa: PLC0415
@@ -403,14 +434,32 @@ async def serve(
     if executions is not None:
         secret, public_key = _internal_token(queue.settings), queue.settings.internal_api_public_key
         add_internal_api(api, queue, executions, ServiceAccess(secret=secret, public_key=public_key))
+    if handlers is not None:
+        api.state.direct_calls = queue.direct_calls(handlers=handlers, name=f"duly serve {os.getpid()}")
+    is_over = asyncio.Event()
     forgetting = asyncio.create_task(queue.requests.keep_forgetting())
+    closing = asyncio.create_task(_close_calls(api.state.direct_calls, stop, is_over, grace=queue.settings.grace))
     try:
-        await serve_api(api, host=host, port=port, stop=stop, on_ready=on_ready)
+        await serve_api(api, host=host, port=port, stop=is_over, on_ready=on_ready)
     finally:
+        stop.set()
+        await asyncio.gather(closing, return_exceptions=True)
         forgetting.cancel()
         await asyncio.gather(forgetting, return_exceptions=True)
         if executions is not None:
             await executions.close()
+
+
+async def _close_calls(
+    calls: DirectCalls | None, stop: asyncio.Event, is_over: asyncio.Event, *, grace: Micros
+) -> None:
+    """Callers are answered before the server goes."""
+    await stop.wait()
+    try:
+        if calls is not None:
+            await calls.close(grace=grace)
+    finally:
+        is_over.set()
 
 
 def _internal_token(settings: Settings) -> str:

@@ -23,6 +23,7 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "cancel_run": {"reason": "hers"},
     "cancel_job": {"reason": "hers"},
     "put_job": {"kind": "greet", "pool": "wide"},
+    "call_template": {"params": {}},
     "update_pool": {"slots": 1},
     "edit_job": {"params": {"to": "eve"}},
     "move_job": {"next": True},
@@ -81,7 +82,7 @@ async def test_what_belongs_to_another_does_not_exist(site: Site) -> None:
     await ann.post("/api/v1/templates", json={"name": "her-mould", "kind": "greet"})
     group = (await ann.post("/api/v1/groups", json=BODIES["create_group"])).json()
     things = {"schedules": "hers", "runs": run["id"], "jobs": run["job_id"], "templates": "her-mould"}
-    things |= {"groups": group["id"], "/jobs": run["job_id"], "/api": run["job_id"]}
+    things |= {"groups": group["id"], "/jobs": run["job_id"], "/api": run["job_id"], "direct": "her-mould"}
     before = (await ann.get("/api/v1/schedules/hers")).json()
     covered = 0
 

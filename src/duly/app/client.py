@@ -1,15 +1,17 @@
 """What a program asks of its queue every day, by function or by name; everything else is on the queue itself."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 from duly.app.declared import Params
+from duly.app.direct import called
 from duly.app.durations import Duration, ms_of
 from duly.app.register import Register
 from duly.app.results import Awaited, result_of
-from duly.bootstrap import Queue
+from duly.application.jobs import Jobs
+from duly.bootstrap import DirectCalls, Queue
 from duly.domain.errors import InvalidInput
 from duly.domain.instants import Instant, instant_of
 from duly.domain.jobs import Put
@@ -39,21 +41,48 @@ class Client:
     queue: Queue
     register: Register
     owner: str
+    calls: DirectCalls = field(init=False)
+
+    def __post_init__(self) -> None:
+        calls = self.queue.direct_calls(handlers=lambda: self.register.handlers, name=f"{self.owner} direct")
+        object.__setattr__(self, "calls", calls)
+
+    async def close(self) -> None:
+        """Direct calls that run may go on for the grace."""
+        await self.calls.close(grace=self.queue.settings.grace)
+        await self.queue.close()
+
+    async def direct(self, job: Named, params: Params | None = None, *, timeout: Duration | float | None = None) -> Any:  # noqa: ASYNC109 - one time for place and run
+        """What a template's handler answers, or a job's of this program, run here and now, ahead of the queue."""
+        return await called(self.calls, self.register, job, params, owner=self.owner, timeout=timeout)
 
     async def put(
-        self, job: Named, params: Params | None = None, *, key: str | None = None, **options: Unpack[PutOptions]
+        self,
+        job: Named,
+        params: Params | None = None,
+        *,
+        key: str | None = None,
+        connection: object | None = None,
+        **options: Unpack[PutOptions],
     ) -> Put:
         declared = self.register.job(job)
         declared.require_fit(params)
-        return await self.queue.jobs.put(declared.new(params, key=key, **self._asked(options)))
+        return await self._jobs(connection).put(declared.new(params, key=key, **self._asked(options)))
 
-    async def put_many(self, job: Named, params: Iterable[Params], **options: Unpack[PutOptions]) -> list[Put]:
+    async def put_many(
+        self,
+        job: Named,
+        params: Iterable[Params],
+        *,
+        connection: object | None = None,
+        **options: Unpack[PutOptions],
+    ) -> list[Put]:
         """The same job for each of many params: all or none of them, in one transaction."""
         declared = self.register.job(job)
         every = list(params)
         for each in every:
             declared.require_fit(each)
-        return await self.queue.jobs.put_alike(
+        return await self._jobs(connection).put_alike(
             declared.new(None, **self._asked(options)), [dict(each) for each in every]
         )
 
@@ -80,6 +109,9 @@ class Client:
         ):
             found += page
         return found
+
+    def _jobs(self, connection: object | None) -> Jobs:
+        return self.queue.jobs if connection is None else self.queue.within(connection)
 
     def _asked(self, options: PutOptions) -> Any:
         """As a job says it, in which an instant is an instant."""

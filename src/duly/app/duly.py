@@ -19,6 +19,7 @@ from duly.app.declared import (
     schedule_of,
     schedule_of_graph,
 )
+from duly.app.direct import called
 from duly.app.durations import Duration, ms_of
 from duly.app.graphs import DeclaredGraph, graph_of
 from duly.app.refusals import AlreadyOpen, NotOpen, ScheduleTaken
@@ -26,7 +27,16 @@ from duly.app.register import Register
 from duly.app.results import Awaited
 from duly.app.running import Part, Stop, run_until, running, stopped_by_signals
 from duly.app.sync import Sync
-from duly.bootstrap import Handler, Queue, Registry, Settings, command, handler_for, settings_of_environment
+from duly.bootstrap import (
+    DirectCalls,
+    Handler,
+    Queue,
+    Registry,
+    Settings,
+    command,
+    handler_for,
+    settings_of_environment,
+)
 from duly.domain.declarations import Reconciled
 from duly.domain.errors import InvalidInput
 from duly.domain.executions import GRAPH_RUN, OnCrash
@@ -178,7 +188,7 @@ class Duly:
     @property
     def handlers(self) -> Mapping[str, Handler]:
         """Graphs' own comes with a queue: it asks an execution service, and looks at grants."""
-        handlers: dict[str, Handler] = {name: job.handler for name, job in self._register.jobs.items()}
+        handlers = self._register.handlers
         return handlers if self._graph_runs is None else {**handlers, GRAPH_RUN: self._graph_runs}
 
     @property
@@ -233,7 +243,7 @@ class Duly:
         if graph_runs is not None:
             await graph_runs.close()
         if client is not None:
-            await client.queue.close()
+            await client.close()
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -276,14 +286,44 @@ class Duly:
     # Using
 
     async def put(
-        self, job: Named, params: Params | None = None, *, key: str | None = None, **options: Unpack[PutOptions]
+        self,
+        job: Named,
+        params: Params | None = None,
+        *,
+        key: str | None = None,
+        connection: object | None = None,
+        **options: Unpack[PutOptions],
     ) -> Put:
-        """Durable when it returns. A `key` that waits already is replaced, one that runs is left alone."""
-        return await self._open_client.put(job, params, key=key, **options)
+        """Durable when it returns. A `key` that waits already is replaced, one that runs is left alone.
 
-    async def put_many(self, job: Named, params: Iterable[Params], **options: Unpack[PutOptions]) -> list[Put]:
+        With a `connection` of your own to the same Postgres, the job is part of its transaction: durable when that is.
+        """
+        return await self._open_client.put(job, params, key=key, connection=connection, **options)
+
+    async def direct(self, job: Named, params: Params | None = None, *, timeout: Duration | float | None = None) -> Any:  # noqa: ASYNC109 - one time for place and run
+        """What a template's handler answers, or a declared job's: run in this process, now or right after what runs.
+
+        It comes before the queue and puts no job. Raises DirectFailed, or Deadline when time is up (60 s).
+        """
+        return await self._open_client.direct(job, params, timeout=timeout)
+
+    async def direct_on(
+        self,
+        calls: DirectCalls,
+        name: str,
+        params: Params | None = None,
+        *,
+        owner: str | None,
+        timeout: Duration | float | None = None,  # noqa: ASYNC109 - one time for place and run
+    ) -> Any:
+        """The same for a front door that has opened the queue itself; `owner` None sees all templates."""
+        return await called(calls, self._register, name, params, owner=owner, timeout=timeout)
+
+    async def put_many(
+        self, job: Named, params: Iterable[Params], *, connection: object | None = None, **options: Unpack[PutOptions]
+    ) -> list[Put]:
         """The same job for each of many params: all or none of them, in one transaction."""
-        return await self._open_client.put_many(job, params, **options)
+        return await self._open_client.put_many(job, params, connection=connection, **options)
 
     async def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:  # noqa: ASYNC109 - one time for all looks
         """What the job's function returned, once it has; raises JobFailed, or JobNotEnded when time is up."""

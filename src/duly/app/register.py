@@ -6,7 +6,7 @@ from typing import Any
 
 from duly.app.declared import DeclaredJob, DeclaredSchedule, name_for
 from duly.app.graphs import POOL, DeclaredGraph
-from duly.bootstrap import Registry
+from duly.bootstrap import Handler, Registry
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
 from duly.domain.pools import Pool
@@ -68,6 +68,10 @@ class Register:
             if schedule.target.kind == kind:
                 return schedule.id
         raise InvalidInput("schedule", f"{kind!r} has no schedule", fix="add schedule=every('1h') to its @app.job")
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        return {name: job.handler for name, job in self.jobs.items()}
 
     @property
     def pools_used(self) -> Mapping[PoolName, Pool | None]:

@@ -36,15 +36,26 @@ class Sync:
         self._closes_at_exit = False
 
     def put(
-        self, job: Named, params: Params | None = None, *, key: str | None = None, **options: Unpack[PutOptions]
+        self,
+        job: Named,
+        params: Params | None = None,
+        *,
+        key: str | None = None,
+        connection: object | None = None,
+        **options: Unpack[PutOptions],
     ) -> Put:
-        return self._ask(lambda client: client.put(job, params, key=key, **options))
+        return self._ask(lambda client: client.put(job, params, key=key, connection=connection, **options))
 
-    def put_many(self, job: Named, params: Iterable[Params], **options: Unpack[PutOptions]) -> list[Put]:
-        return self._ask(lambda client: client.put_many(job, params, **options))
+    def put_many(
+        self, job: Named, params: Iterable[Params], *, connection: object | None = None, **options: Unpack[PutOptions]
+    ) -> list[Put]:
+        return self._ask(lambda client: client.put_many(job, params, connection=connection, **options))
 
     def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:
         return self._ask(lambda client: client.result(job, timeout=timeout))
+
+    def direct(self, job: Named, params: Params | None = None, *, timeout: Duration | float | None = None) -> Any:
+        return self._ask(lambda client: client.direct(job, params, timeout=timeout))
 
     def trigger(self, schedule: Named, *, key: str | None = None) -> Run:
         return self._ask(lambda client: client.trigger(schedule, key=key))
@@ -110,7 +121,7 @@ class _Portal:
     def close(self) -> None:
         try:
             self._wait(_quiet(self._loop))
-            self._wait(self._client.queue.close())
+            self._wait(self._client.close())
         finally:
             self._end()
 

@@ -15,12 +15,17 @@ class Tickets:
     storage: Storage
     dice: Dice
 
-    async def request(self, pool: PoolName, *, session: SessionId, wait: Micros) -> Ticket:
-        """Held at once if there is room, else waiting in turn for at most `wait`."""
+    async def request(
+        self, pool: PoolName, *, session: SessionId, wait: Micros, ticket_id: TicketId | None = None
+    ) -> Ticket:
+        """Held at once if there is room, else waiting in turn for at most `wait`.
+
+        Who must be able to release it, even if this is never answered, gives a `ticket_id`.
+        """
         whole_number_of(wait, field="wait", least=0, most=86_400_000_000)
         now = self.storage.clock.now()
         ticket = Ticket(
-            id=TicketId(self.dice.new_id("tkt")),
+            id=ticket_id or TicketId(self.dice.new_id("tkt")),
             pool=pool,
             session=session,
             created_at=now,

@@ -18,6 +18,7 @@ COMMANDS = {
     "sync": "make system schedules what a file says",
     "run": "look at the runs of schedules, follow and cancel them",
     "job": "put jobs, look at them, follow and cancel them",
+    "direct": "call a template now, ahead of the queue, and print its answer",
     "pool": "look at pools and set their limits",
     "cron": "say what a cron expression means and when it fires",
     "why": "say what became of a schedule, or of one slot, and why",

@@ -1,6 +1,7 @@
 """How the command ends: the one table that scripts can rely on."""
 
 from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refused, Unavailable
+from duly.domain.tickets import Deadline, DirectFailed
 
 OK = 0
 FAILED = 1
@@ -24,6 +25,8 @@ MEANINGS = {
 
 # The first that fits counts: an unknown pool is both invalid and not found.
 _FAMILIES: tuple[tuple[type[DulyError], int], ...] = (
+    (Deadline, TIMED_OUT),
+    (DirectFailed, FAILED),
     (NotFound, NOT_FOUND),
     (InvalidInput, INVALID),
     (Conflict, CONFLICT),

@@ -13,7 +13,7 @@ def define(parser: Parser) -> None:
     parser.add_argument(
         "--port", type=whole(0, 65_535), metavar="N", help="0 is any that is free (default: DULY_PORT, else 8470)"
     )
-    parser.add_argument("--app", metavar="PROGRAM", help="execute this program's graphs for workers, too")
+    parser.add_argument("--app", metavar="PROGRAM", help="take direct calls of this program, and execute its graphs")
     parser.set_defaults(run=serve)
 
 
@@ -36,7 +36,8 @@ def serve(options: Options) -> None:
                 port=port,
                 stop=stop,
                 on_ready=lambda url: note(f"serving {url}; stop with Ctrl-C"),
-                graphs=None if app is None else app.graphs,
+                graphs=app.graphs if app is not None and len(app.graphs) else None,
+                handlers=None if app is None else lambda: app.handlers,
             )
 
     processes.run(work, None if app is None else app.settings)

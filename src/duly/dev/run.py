@@ -146,6 +146,7 @@ class _Dev:
                 port=self._options.port,
                 stop=self._stop,
                 on_ready=introduce,
+                handlers=self._stage.handlers,
             )
         )
         keeping = asyncio.create_task(keeper.run())

@@ -2,10 +2,11 @@
 
 import asyncio
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 
 from duly.app.duly import Duly
-from duly.bootstrap import Queue, Worker
+from duly.bootstrap import Handler, Queue, Worker
 from duly.dev import demo
 from duly.domain.declarations import Reconciled
 from duly.domain.errors import DulyError
@@ -47,6 +48,10 @@ class Stage:
             await before.prepare(self._queue)
             await self._retire_others(before, app)
         await self._employ(before)
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """Of the program that runs now, for direct calls."""
+        return {} if self._app is None else self._app.handlers
 
     async def close(self) -> None:
         """What runs may end for a moment, then it is asked to; what does not is tried again at the next start."""

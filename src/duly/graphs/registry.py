@@ -31,6 +31,9 @@ class Registry:
             raise InvalidInput("graph", f"{found_at[:80]!r} is no place", fix='write it as "module:attr"')
         self._found_at[graph_id] = found_at
 
+    def __len__(self) -> int:
+        return len(self._found_at)
+
     def __contains__(self, graph_id: str) -> bool:
         return graph_id in self._found_at
 

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
 from duly.http import (
+    directs,
     groups,
     job_changes,
     job_order,
@@ -46,6 +47,7 @@ _ROUTERS = (
     legacy_jobs.router,
     templates.router,
     groups.router,
+    directs.router,
     pools.router,
     tokens.router,
     system.router,
@@ -72,6 +74,7 @@ def create_api(queue: UseCases, *, access: Access, metrics: Metrics = no_metrics
     api.state.access = access
     api.state.metrics = metrics
     api.state.closing = Closing()
+    api.state.direct_calls = None
     for router in _ROUTERS:
         api.include_router(router)
     api.add_middleware(Gate, queue=queue, access=access)

@@ -24,6 +24,7 @@ TAGS = {
     "jobs": "What workers do: one attempt each. Put, looked at, read, moved, changed, tried again, cancelled.",
     "templates": "The moulds of jobs: what runs, with which params, where and how often.",
     "groups": "Jobs that belong together, all at once or one after the other.",
+    "direct": "An answer now, ahead of the queue, without a job.",
     "pools": "How much runs at once, shared by everybody.",
     "tokens": "Who may call from elsewhere. For admins.",
     "system": "Who asks, and how Duly is.",
@@ -54,7 +55,9 @@ PROBLEMS = {
     421: "The server answers to loopback names only.",
     422: "What was given cannot mean anything, or is not known here; `errors` says where.",
     500: "The server failed.",
+    502: "The handler of a direct call failed, and says why.",
     503: "The store cannot answer now; trying again is safe.",
+    504: "A direct call did not end in time; it was stopped.",
 }
 _HEADERS = {
     401: {"WWW-Authenticate": "Bearer"},
@@ -130,6 +133,8 @@ def _statuses(path: str, method: str, operation: dict[str, Any], *, is_open: boo
         found.add(412)
     if method != "get":
         found |= {409, 415}
+    if operation["tags"] == ["direct"]:
+        found |= {502, 504}
     return sorted(found)
 
 

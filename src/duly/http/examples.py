@@ -13,6 +13,7 @@ _NAMES = {
     "pools": "default",
     "templates": "digest",
     "groups": "grp_01",
+    "direct": "report",
 }
 _FIRST = ("id", "kind", "target", "owner")
 _LONGEST_LINE = 45

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refused, Unavailable
 from duly.domain.pools import PoolDraining, UnknownPool
 from duly.domain.requests import StillRunning
+from duly.domain.tickets import Deadline, DirectFailed
 from duly.domain.tokens import Unauthenticated
 from duly.wire.pointers import NOTHING, Asked, pointer_of, pointer_to, said_of
 from duly.wire.problems import MEDIA_TYPE, problem_of
@@ -21,6 +22,8 @@ STATUSES: tuple[tuple[type[DulyError], int], ...] = (
     (Unauthenticated, 401),
     (UnknownPool, 422),  # a body names it; where the path does, the route says 404
     (PoolDraining, 409),
+    (DirectFailed, 502),
+    (Deadline, 504),
     (InvalidInput, 422),
     (NotFound, 404),
     (Conflict, 409),

@@ -39,10 +39,8 @@ def translated(error: BaseException, phase: Phase, *, closed: bool) -> BaseExcep
         case asyncpg.DataError() if error.__cause__ is not None:
             # The driver could not encode it; what it says quotes the value, which is not ours to repeat.
             return InvalidInput("value", "is of a type or size that the database cannot store")
-        case asyncpg.UniqueViolationError() if error.constraint_name in _SETTLED_BY_RERUN:
-            return Interrupted(_said(error), connection_lost=False)
         case asyncpg.IntegrityConstraintViolationError():
-            return _violated(error)
+            return violated(error.sqlstate, error.constraint_name or error.column_name or "", said=_said(error))
         case asyncpg.InvalidCachedStatementError():
             # A migration changed a table under a prepared statement: a new connection prepares it anew.
             return Interrupted(_said(error), connection_lost=True)
@@ -52,7 +50,7 @@ def translated(error: BaseException, phase: Phase, *, closed: bool) -> BaseExcep
         case asyncpg.PostgresConnectionError() | OSError() | asyncio.IncompleteReadError():
             return _silence(error, unknown=unknown)
         case asyncpg.PostgresError():
-            return _answered(error, unknown=unknown)
+            return answered(error, unknown=unknown)
         case asyncpg.InternalClientError():
             # How asyncpg reports a server's farewell that came in just before our statement went out.
             return _silence(error, unknown=unknown)
@@ -117,7 +115,8 @@ _TAKES_NO_CONNECTIONS = {
 }
 
 
-def _answered(error: BaseException, *, unknown: bool) -> BaseException:
+def answered(error: BaseException, *, unknown: bool) -> BaseException:
+    """By its SQLSTATE alone, whichever driver brought it."""
     state = getattr(error, "sqlstate", None)
     if state in _UNSTORABLE_TEXT:
         return InvalidInput("text", "holds a character that Postgres cannot store", fix="remove NUL characters")
@@ -139,9 +138,10 @@ def _silence(error: BaseException, *, unknown: bool) -> Interrupted:
     return Interrupted(message, connection_lost=True, commit_unknown=unknown)
 
 
-def _violated(error: asyncpg.IntegrityConstraintViolationError) -> ConstraintViolated:
-    kind = _CONSTRAINTS.get(error.sqlstate, "check")
-    return ConstraintViolated(error.constraint_name or error.column_name or "", kind)
+def violated(sqlstate: str, name: str, *, said: str = "a row was in the way") -> Exception:
+    if sqlstate == "23505" and name in _SETTLED_BY_RERUN:
+        return Interrupted(said, connection_lost=False)
+    return ConstraintViolated(name, _CONSTRAINTS.get(sqlstate, "check"))
 
 
 def _said(error: BaseException) -> str:

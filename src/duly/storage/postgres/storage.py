@@ -73,5 +73,10 @@ class PostgresStorage:
     async def read(self, work: Work[T]) -> T:
         return await self._database.read(lambda executor: work(SqlTransaction(executor, _HOT_PATH)))
 
+    async def which(self) -> tuple[object, ...]:
+        """The database it leads to, to be compared with another connection's."""
+        (row,) = await self._database.read(lambda executor: executor.fetch("which_database"))
+        return tuple(row)
+
     async def close(self) -> None:
         await self._database.close()
