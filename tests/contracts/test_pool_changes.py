@@ -149,4 +149,4 @@ async def test_a_ticket_and_a_claim_of_one_session_do_not_deadlock(postgres_worl
         _, claimed = await asyncio.gather(asking, claiming)
 
     assert [job.id for job in claimed] == [job_id]
-    assert (point.ran["hold_session"], point.ran["claim"]) == (1, 1), "the victim of a deadlock ran again"
+    assert (point.ran["hold_session"], point.ran["claim_in_one_pool"]) == (1, 1), "the victim of a deadlock ran again"

@@ -310,7 +310,7 @@ async def test_a_claim_of_a_run_is_still_one_statement(postgres_world: World) ->
     with stop_after("nothing") as point:
         await hand.claim()
 
-    assert point.ran == {"claim": 1}
+    assert point.ran == {"claim_in_one_pool": 1}
     assert (await row_of(world)).status is RunStatus.RUNNING
 
 

@@ -16,6 +16,7 @@ _COLUMNS = re.compile(r"^-- columns: (.+)$")
 _REPEATS = re.compile(r"^-- repeats: (.+)$")
 _CHANGED = re.compile(r"^-- changed: (\w+)\s*$")
 _ALONE = re.compile(r"^-- alone: (\w+)\s*$")
+_TELLING = re.compile(r"^-- telling: (\w+)\s*$")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z]\w*)")
 _FRAGMENT_USE = re.compile(r"\{(\w+)\}")
 # Row locks exist on Postgres only: SQLite has one writer, and everything it reads stays true until commit.
@@ -28,7 +29,8 @@ class Statement:
 
     `columns` are bound from each row of a batch, the other parameters once for the whole batch. Those that `repeats`
     names may be sent once where all rows have the same value: the statement fills it in. `alone` is the statement to
-    run instead for a batch of one. `changed` is the column by which the rows are told that a statement has changed.
+    run instead for a batch of one, `telling` the one that takes a `hint` along. `changed` is the column by which the
+    rows are told that a statement has changed.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Statement:
     columns: tuple[str, ...] = ()
     repeats: frozenset[str] = frozenset()
     alone: str | None = None
+    telling: str | None = None
     changed: str | None = None
 
     def bind(self, values: dict[str, Any]) -> tuple[Any, ...]:
@@ -45,6 +48,10 @@ class Statement:
     def bind_row(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         """The values of `columns`, when there are no other parameters."""
         return row if self.parameters == self.columns else tuple([row[place] for place in self._places])
+
+    def bind_one(self, row: tuple[Any, ...], values: dict[str, Any]) -> tuple[Any, ...]:
+        """The values of `columns` from a row, those of other parameters by name."""
+        return self.bind({**values, **dict(zip(self.columns, row, strict=True))}) if values else self.bind_row(row)
 
     @cached_property
     def _places(self) -> tuple[int, ...]:
@@ -77,6 +84,7 @@ class _Section:
     columns: tuple[str, ...] = ()
     repeats: frozenset[str] = frozenset()
     alone: str | None = None
+    telling: str | None = None
     changed: str | None = None
     body: str = ""
 
@@ -94,6 +102,8 @@ def _sections(text: str) -> list[_Section]:
             sections[-1].repeats = frozenset(repeated[1].split())
         elif lone := _ALONE.match(line):
             sections[-1].alone = lone[1]
+        elif telling := _TELLING.match(line):
+            sections[-1].telling = telling[1]
         elif told := _CHANGED.match(line):
             sections[-1].changed = told[1]
         elif not line.startswith("--") and sections:
@@ -120,6 +130,7 @@ def _statement(section: _Section, fragments: dict[str, str], dialect: Dialect) -
         columns=section.columns,
         repeats=section.repeats,
         alone=section.alone,
+        telling=section.telling,
         changed=section.changed,
     )
 

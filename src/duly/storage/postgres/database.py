@@ -75,7 +75,7 @@ class PostgresDatabase:
         self._connections = Connections(url, limits, pooled=pooled)
         self.clock = PostgresClock(ask, ticks)
         self.wakeups = PostgresWakeups(connect_to_listen)
-        self._transactions = Transactions(self._connections, statements, limits, self.wakeups.announce, pooled=pooled)
+        self._transactions = Transactions(self._connections, statements, limits, self.wakeups, pooled=pooled)
 
     async def transact(self, work: ExecutorWork[T], *, single: bool = False) -> T:
         self._refuse_other_loop()

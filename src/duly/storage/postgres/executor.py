@@ -1,6 +1,6 @@
 """Named statements on one connection; a batch travels as one array per column."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from duly.storage.executor import Row
@@ -10,7 +10,20 @@ from duly.storage.statements import Statement
 
 
 class PostgresExecutor:
-    __slots__ = ("_connection", "_failure", "_once", "_phase", "_statements", "ran", "rerun", "topics")
+    """`carry` answers the hint that a statement which commits by itself may take along, if it may."""
+
+    __slots__ = (
+        "_carry",
+        "_connection",
+        "_failure",
+        "_once",
+        "_phase",
+        "_statements",
+        "carried",
+        "ran",
+        "rerun",
+        "topics",
+    )
 
     def __init__(
         self,
@@ -20,12 +33,15 @@ class PostgresExecutor:
         *,
         once: bool = False,
         rerun: bool = False,
+        carry: Callable[[Iterable[str]], str | None] | None = None,
     ) -> None:
         self._connection = connection
         self._statements = statements
         self._phase = phase
         self._once = once
+        self._carry = carry
         self.rerun = rerun
+        self.carried = False
         self.ran = 0
         self.topics: set[str] = set()
         self._failure: BaseException | None = None
@@ -39,11 +55,19 @@ class PostgresExecutor:
             return []
         statement = self._statements[name]
         if len(rows) == 1 and statement.alone is not None:
-            lone = self._statements[statement.alone]
-            return await self._run(lone, lone.bind_row(rows[0]))
+            return await self._alone(self._statements[statement.alone], rows[0], constants)
         for column, array in zip(statement.columns, zip(*rows, strict=True), strict=True):
             constants[column] = _folded(array, may_repeat=column in statement.repeats)
         return await self._run(statement, statement.bind(constants))
+
+    async def _alone(self, lone: Statement, row: Row, constants: dict[str, Any]) -> Sequence[Row]:
+        if lone.telling is not None and self._once and self.topics and self._carry is not None:
+            hint = self._carry(self.topics)
+            if hint is not None:
+                self.carried = True
+                lone = self._statements[lone.telling]
+                constants["hint"] = hint
+        return await self._run(lone, lone.bind_one(row, constants))
 
     def wake(self, topic: str) -> None:
         self.topics.add(topic)

@@ -1,8 +1,8 @@
 """Runs work until it commits once, whatever becomes of the connection."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol, TypeVar
 
 from duly.storage.postgres.connections import Connection, Connections
 from duly.storage.postgres.errors import Interrupted, Phase
@@ -18,20 +18,30 @@ _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 
+class Hints(Protocol):
+    """Topics of what was committed: announced after it, or carried by the one statement that commits itself."""
+
+    def announce(self, topics: frozenset[str]) -> None: ...
+
+    def carry(self, topics: Iterable[str]) -> str | None: ...
+
+    def carried(self, topics: frozenset[str]) -> None: ...
+
+
 class Transactions:
     def __init__(
         self,
         connections: Connections,
         statements: dict[str, Statement],
         limits: Limits,
-        announce: Callable[[frozenset[str]], None],
+        hints: Hints,
         *,
         pooled: bool = False,
     ) -> None:
         self._connections = connections
         self._statements = statements
         self._limits = limits
-        self._announce = announce
+        self._hints = hints
         self._pooled = pooled
 
     async def transact(self, work: ExecutorWork[T], *, single: bool = False) -> T:
@@ -43,7 +53,8 @@ class Transactions:
             once = single and not rerun
             # Through a pooler, two messages outside a transaction may reach two servers.
             begin = None if once and not self._pooled else self._begin(_WRITE)
-            attempt = _Attempt(connection, self._statements, begin, once=once, rerun=rerun)
+            carry = self._hints.carry if once else None
+            attempt = _Attempt(connection, self._statements, begin, once=once, rerun=rerun, carry=carry)
             try:
                 return await attempt.run(work)
             except Interrupted as trouble:
@@ -52,7 +63,7 @@ class Transactions:
             finally:
                 self._release(connection, attempt)
                 if attempt.may_have_committed and attempt.topics:
-                    self._announce(frozenset(attempt.topics))
+                    self._tell(attempt)
             await patience.pause_or_give_up(failure)
 
     async def read(self, work: ExecutorWork[T]) -> T:
@@ -82,6 +93,13 @@ class Transactions:
         else:
             self._connections.release(connection, discard=attempt.discard)
 
+    def _tell(self, attempt: "_Attempt") -> None:
+        topics = frozenset(attempt.topics)
+        if attempt.has_told:
+            self._hints.carried(topics)
+        else:
+            self._hints.announce(topics)
+
     def _begin(self, begin: str) -> str:
         """A pooler forwards no settings at connect, so there they go with the transaction."""
         if not self._pooled:
@@ -102,12 +120,14 @@ class _Attempt:
         reading: bool = False,
         once: bool = False,
         rerun: bool = False,
+        carry: Callable[[Iterable[str]], str | None] | None = None,
     ) -> None:
         self._connection = connection
         self._begin = begin
         self._reading = reading
         phase: Phase = "reading" if reading else "writing" if begin else "committing"
-        self._executor = PostgresExecutor(connection, statements, phase, once=once, rerun=rerun)
+        self._executor = PostgresExecutor(connection, statements, phase, once=once, rerun=rerun, carry=carry)
+        self.has_told = False
         self.discard = False
         self.cancelled = False
         self.may_have_committed = False
@@ -133,6 +153,7 @@ class _Attempt:
             self.may_have_committed |= self._begin is None
             raise
         self.may_have_committed = True
+        self.has_told = self._executor.carried
         return result
 
     async def _commit(self) -> None:

@@ -1,7 +1,8 @@
 """LISTEN and NOTIFY on a connection of their own, so that no transaction ever waits for a hint.
 
 A NOTIFY inside a transaction holds a lock of the whole server through its commit; here topics are
-collected and sent together, at once when it was quiet and every few milliseconds when it is not.
+collected and sent together, at once when it was quiet and every few milliseconds when it is not. A lone
+put in a quiet process may take its hint along, while commits are quick (docs/decisions/0014).
 """
 
 import asyncio
@@ -23,7 +24,10 @@ EVERYTHING = "*"
 
 _CHANNEL = "duly"
 _PAUSE = Micros(10_000)
+_QUICK = Micros(5_000)
+_SLOW_FOR = Micros(SECOND)
 _ANSWER_SECONDS = 5.0
+_SENDER = "from:"
 _LONGEST_PAYLOAD = 7_999
 
 
@@ -65,6 +69,8 @@ class PostgresWakeups:
         self._connection: asyncpg.Connection | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._closed = False
+        self._is_quiet = False
+        self._carried_at = self._carry_from = Micros(0)
 
     async def start(self) -> None:
         """Listens from here on; without it the first `announce` or `listen` does so in the background."""
@@ -78,6 +84,24 @@ class PostgresWakeups:
             return
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._announce, topics)
+
+    def carry(self, topics: Iterable[str]) -> str | None:
+        """The payload for a statement that may tell these topics as it commits; then `carried` follows its answer.
+
+        At most one for each pause, and none for a while after a slow one: every NOTIFY of the server waits for it.
+        """
+        if not self._is_quiet or self._connection is None or self._ticks.awake() < self._carry_from:
+            return None
+        self._stir()
+        self._carried_at = self._ticks.awake()
+        return packed([*topics, f"{_SENDER}{self._connection.get_server_pid()}"])
+
+    def carried(self, topics: frozenset[str]) -> None:
+        """Others heard it from the server."""
+        self._tell(topics)
+        now = self._ticks.awake()
+        if now - self._carried_at > _QUICK:
+            self._carry_from = Micros(now + _SLOW_FOR)
 
     def listen(self) -> PostgresListener:
         listener = PostgresListener(self._listeners.discard)
@@ -114,6 +138,7 @@ class PostgresWakeups:
         self._stir()
 
     def _stir(self) -> None:
+        self._is_quiet = False
         self._keep()
         self._stirred.set()
 
@@ -124,6 +149,7 @@ class PostgresWakeups:
     async def _keep_going(self) -> None:
         backoff = Backoff()
         while True:
+            self._is_quiet = True
             await self._stirred.wait()
             self._stirred.clear()
             try:
@@ -161,9 +187,13 @@ class PostgresWakeups:
             raise
 
     def _heard(self, connection: asyncpg.Connection, sender: int, _channel: str, payload: str) -> None:
-        # All we announce goes through this one connection, and listeners here were told directly.
-        if sender != connection.get_server_pid():
-            self._tell(unpacked(payload))
+        # All we announce goes through this one connection, or bears its number, and listeners here were told directly.
+        ours = connection.get_server_pid()
+        if sender == ours:
+            return
+        topics = unpacked(payload)
+        if f"{_SENDER}{ours}" not in topics:
+            self._tell(topic for topic in topics if not topic.startswith(_SENDER))
 
     def _lost(self, connection: asyncpg.Connection) -> None:
         if connection is self._connection:
@@ -176,6 +206,7 @@ class PostgresWakeups:
             connection.terminate()
 
     def _tell(self, topics: Iterable[str]) -> None:
+        topics = frozenset(topics)
         for listener in self._listeners:
             listener.hear(topics)
 

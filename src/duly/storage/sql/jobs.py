@@ -1,6 +1,6 @@
 """Jobs in SQL: put, look, cancel, stage, prune."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from duly.domain.errors import Unavailable
@@ -95,11 +95,16 @@ class SqlJobs:
     async def _insert(self, entries: Sequence[Entry], in_lane: JobState) -> set[str]:
         """Adds those that nothing stands in the way of; a due job that has a lane enters it as `in_lane`."""
         rows = [entry_row(entry, _entry_state(entry, in_lane)) for entry in entries]
+        if len(entries) == 1:
+            # Before it is known whether it was added, so that the statement can take the hint along.
+            self._wake(entries)
         added = {row[0] for row in await self._x.each("insert_jobs", rows)}
-        for entry in entries:
-            if entry.id in added:
-                self._x.wake(pool_topic(entry.new.pool) if entry.is_due else DUE)
+        self._wake(entry for entry in entries if entry.id in added)
         return added
+
+    def _wake(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self._x.wake(pool_topic(entry.new.pool) if entry.is_due else DUE)
 
     async def _put_in_the_way(self, entries: Sequence[Entry], puts: dict[str, Put]) -> list[Entry]:
         """Jobs that could not simply be added; answers those that must be tried once more."""

@@ -46,9 +46,7 @@ ORDER BY new.lane, new.position
 ON CONFLICT DO NOTHING
 RETURNING id
 
--- name: insert_job
--- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run member
--- As `insert_jobs`, for one: taking arrays apart costs more than adding the job.
+-- fragment: insert_one
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
                   attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run, member)
 SELECT :id, :kind, :payload, :key, :lane, :pool, :resources, :priority::bigint,
@@ -63,6 +61,20 @@ WHERE p.name = :pool AND (p.mode <> 'draining' OR :retry_of::text IS NOT NULL OR
 FOR KEY SHARE OF p
 ON CONFLICT DO NOTHING
 RETURNING id
+
+-- name: insert_job
+-- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run member
+-- telling: insert_job_telling
+-- As `insert_jobs`, for one: taking arrays apart costs more than adding the job.
+{insert_one}
+
+-- name: insert_job_telling
+-- columns: id kind payload key lane pool resources priority position retry_of run_at created_at state attempt max_attempts backoff_ms backoff_cap_ms timeout_ms chain ledger_run member
+-- The same, and its commit tells whoever listens.
+WITH added AS (
+  {insert_one}
+)
+SELECT added.id FROM added CROSS JOIN pg_notify('duly', :hint) AS told
 
 -- name: insert_alike
 -- columns: id payload position
@@ -163,6 +175,7 @@ RETURNING pools.name, pools.used + r.freed + pools.tickets >= pools.slots,
 
 -- name: claim
 -- columns: pool wanted
+-- alone: claim_in_one_pool
 -- The next jobs in each pool's order, as many as it has room for. One with extra resources is held until it has them.
 -- Answers at least one row while the session lives. The session's and the pools' rows are locked before any job is
 -- looked at. The rows are picked and locked into an array, because joining them made the planner walk the whole primary
@@ -191,6 +204,37 @@ WITH alive AS (
 ), rested AS (
   UPDATE sessions SET busy = busy - :ended + (SELECT count(*) FROM claimed WHERE state = 'running')
   WHERE id IN (SELECT id FROM alive)
+), begun AS (
+  UPDATE schedule_runs SET status = 'running', started_at = COALESCE(started_at, :now), attempt_count = attempt_count + 1
+  WHERE id = ANY(ARRAY(SELECT ledger_run FROM claimed WHERE state = 'running' AND ledger_run IS NOT NULL))
+    AND status IN ('pending', 'running')
+)
+SELECT claimed.* FROM alive LEFT JOIN claimed ON true
+
+-- name: claim_in_one_pool
+-- columns: pool wanted
+-- As `claim`, for the common case: half the plan, which a server that was idle has to fetch back into its caches. One
+-- that takes nothing writes nothing, so a hint too many costs no commit.
+WITH alive AS (
+  SELECT id FROM sessions WHERE id = :session FOR NO KEY UPDATE
+), room AS (
+  SELECT LEAST(:wanted::bigint, slots - used - tickets) AS free FROM pools
+  WHERE name = :pool AND mode <> 'paused' AND EXISTS (SELECT FROM alive) FOR NO KEY UPDATE
+), claimed AS (
+  UPDATE jobs SET
+    state = CASE WHEN resources IS NULL THEN :state ELSE 'claimed' END,
+    started_at = CASE WHEN resources IS NULL AND :state = 'running' THEN :now::bigint END,
+    session = :session, token = :token
+  WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM jobs WHERE pool = :pool AND state = 'ready' ORDER BY {in_order}
+    LIMIT GREATEST((SELECT free FROM room), 0) FOR NO KEY UPDATE SKIP LOCKED))
+  RETURNING {claimed_columns}
+), counted AS (
+  UPDATE pools SET used = used + (SELECT count(*) FROM claimed)
+  WHERE name = :pool AND EXISTS (SELECT FROM claimed)
+), rested AS (
+  UPDATE sessions SET busy = busy - :ended + (SELECT count(*) FROM claimed WHERE state = 'running')
+  WHERE id = :session AND (:ended::bigint <> 0 OR EXISTS (SELECT FROM claimed))
 ), begun AS (
   UPDATE schedule_runs SET status = 'running', started_at = COALESCE(started_at, :now), attempt_count = attempt_count + 1
   WHERE id = ANY(ARRAY(SELECT ledger_run FROM claimed WHERE state = 'running' AND ledger_run IS NOT NULL))
