@@ -14,6 +14,7 @@ from duly.application.attempts import AttemptPace
 from duly.application.audit import Audit
 from duly.application.budgets import Budgets
 from duly.application.checkpoints import Checkpoints
+from duly.application.dag_runs import DagRuns
 from duly.application.declarations import Declarations
 from duly.application.directs import Directs
 from duly.application.executions import Executions
@@ -39,10 +40,13 @@ from duly.application.tickets import Tickets
 from duly.application.timekeeping import Timekeeping
 from duly.application.tokens import Tokens
 from duly.application.why import Why
+from duly.application.workflow_targets import Payer
+from duly.application.workflows import Workflows
 from duly.domain.billing import FreeModels
 from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
 from duly.domain.instants import Micros, moment_of
+from duly.graphs.dag import DagGraphs
 from duly.graphs.langgraph import LangGraphs
 from duly.graphs.python import PythonGraphs
 from duly.graphs.registry import Registry as Registry  # noqa: PLC0414 - front doors take it from here
@@ -112,6 +116,8 @@ class Queue:
     timekeeping: Timekeeping
     tokens: Tokens
     why: Why
+    workflows: Workflows
+    dag_runs: DagRuns
     telemetry: Telemetry
     meter: "Meter | None" = None
 
@@ -131,11 +137,12 @@ class Queue:
         places, pace, prices = Places(), settings.pace, TablePrices(settings.free_models or FreeModels())
         telemetry = Tally() if telemetry is None else telemetry
         schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry)
+        accounts = Accounts(storage, dice, prices)
         return cls(
             settings=settings,
             storage=storage,
             dice=dice,
-            accounts=Accounts(storage, dice, prices),
+            accounts=accounts,
             audit=Audit(storage=storage, outage_after=pace.outage_after),
             budgets=Budgets(storage, dice),
             declarations=Declarations(schedules),
@@ -158,6 +165,8 @@ class Queue:
             timekeeping=Timekeeping(storage, dice, places, pace),
             tokens=Tokens(storage, dice),
             why=Why(storage=storage, outage_after=pace.outage_after),
+            workflows=Workflows(storage, dice, schedules, Payer(accounts)),
+            dag_runs=DagRuns(storage),
             telemetry=telemetry,
         )
 
@@ -229,6 +238,7 @@ class Queue:
         providers: dict[str, Provider] = {
             "python": PythonGraphs(),
             "langgraph": LangGraphs(Checkpoints(self.storage)),
+            "dag": DagGraphs(runs=self.dag_runs, clock=self.storage.clock, dice=self.dice),
         }
         if self.settings.graph_secret:
             # An HTTP client takes a tenth of a second to load.

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,26 +43,18 @@ class HttpGraphs:
         call.check_lease()
         answer = await self._answer(registry.place(call.graph_id), body, call)
         for each in _list(answer, "usage"):
-            yield _usage(each)
+            yield usage_of(each)
         for each in _list(answer, "events"):
             yield _event(each)
         yield GraphResult(output=answer.get("output"), waits=answer.get("waits") is True)
 
     async def _answer(self, url: str, body: bytes, call: GraphCall) -> dict[str, Any]:
         left = max((call.deadline - self.clock.now()) / SECOND, 0.001)
-        times = httpx2.Timeout(left, connect=min(CONNECT_WITHIN_S, left))
-        try:
-            async with (
-                httpx2.AsyncClient(timeout=times, transport=self.transport, follow_redirects=False) as client,
-                client.stream("POST", url, content=body, headers=self._headers(body, call)) as response,
-            ):
-                read = await _read(response)
-                if response.status_code != 200:
-                    raise GraphFailed(f"the service answered {response.status_code}: {_shown(read)}")
-        except httpx2.TimeoutException as error:
-            raise GraphFailed("the service did not answer in time", error_code=ErrorCode.TIMEOUT) from error
-        except httpx2.HTTPError as error:
-            raise GraphFailed(f"the service could not be reached: {type(error).__name__}: {error}") from error
+        status, read = await fetched(
+            "POST", url, headers=self._headers(body, call), content=body, within_s=left, transport=self.transport
+        )
+        if status != 200:
+            raise GraphFailed(f"the service answered {status}: {_shown(read)}")
         return _object(read)
 
     def _headers(self, body: bytes, call: GraphCall) -> dict[str, str]:
@@ -76,6 +68,30 @@ class HttpGraphs:
             "webhook-timestamp": at,
             "webhook-signature": f"v1,{signature}",
         }
+
+
+async def fetched(
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    content: bytes | None = None,
+    params: Mapping[str, str] | None = None,
+    within_s: float,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> tuple[int, bytes]:
+    """Status and body of one call, bounded in time and in size; a redirect is an answer, and not followed."""
+    times = httpx2.Timeout(within_s, connect=min(CONNECT_WITHIN_S, within_s))
+    try:
+        async with (
+            httpx2.AsyncClient(timeout=times, transport=transport, follow_redirects=False) as client,
+            client.stream(method, url, content=content, params=params, headers=dict(headers)) as response,
+        ):
+            return response.status_code, await _read(response)
+    except httpx2.TimeoutException as error:
+        raise GraphFailed("the service did not answer in time", error_code=ErrorCode.TIMEOUT) from error
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise GraphFailed(f"the service could not be reached: {type(error).__name__}: {error}") from error
 
 
 def _body_of(call: GraphCall) -> bytes:
@@ -121,7 +137,7 @@ def _list(answer: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return found
 
 
-def _usage(told: dict[str, Any]) -> GraphEvent:
+def usage_of(told: dict[str, Any]) -> GraphEvent:
     counts: dict[str, Any] = {name: told.get(name) for name in ("input_tokens", "output_tokens")}
     if not isinstance(told.get("unit"), str) or not all(each is None or type(each) is int for each in counts.values()):
         raise GraphFailed("a usage in the service's answer has no unit or no figures", error_code=ErrorCode.RESULT)

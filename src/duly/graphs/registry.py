@@ -19,6 +19,7 @@ class Registry:
 
     _found_at: dict[str, Any] = field(default_factory=dict)
     _loaded: dict[str, Any] = field(default_factory=dict)
+    _actions: dict[str, Any] = field(default_factory=dict)
 
     def add(self, graph_id: str, found_at: Any) -> None:
         provider = graph_id_of(graph_id).partition(":")[0]
@@ -50,6 +51,32 @@ class Registry:
         if graph_id not in self._loaded:
             self._loaded[graph_id] = await in_own_thread(lambda: _imported(graph_id, place), name=f"load {graph_id}")
         return self._loaded[graph_id]
+
+    def add_action(self, name: str, found_at: Any) -> None:
+        """What nodes of workflows may name, as `"module:attr"` or as the function itself."""
+        if name in self._actions:
+            raise InvalidInput("action", f"{name!r} is registered already", fix="give one of them another name")
+        if isinstance(found_at, str) and _PLACE.fullmatch(found_at) is None:
+            raise InvalidInput("action", f"{found_at[:80]!r} is no place", fix='write it as "module:attr"')
+        if not isinstance(found_at, str) and not callable(found_at):
+            raise InvalidInput("action", f"is a {type(found_at).__name__}", fix="give a function, or where it is")
+        self._actions[name] = found_at
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        return tuple(self._actions)
+
+    async def action(self, name: str) -> Any:
+        """The function itself."""
+        if name not in self._actions:
+            raise GraphFailed(f"this service has no action {name!r}", error_code="unknown_action")
+        place = self._actions[name]
+        if not isinstance(place, str):
+            return place
+        known = f"action {name}"
+        if known not in self._loaded:
+            self._loaded[known] = await in_own_thread(lambda: _imported(known, place), name=f"load {known}")
+        return self._loaded[known]
 
 
 def _imported(graph_id: str, place: str) -> Any:

@@ -1,0 +1,64 @@
+"""What a schedule or a launch of a workflow puts: a job that has it executed, under a grant for that version alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from duly.application.accounts import Accounts
+from duly.domain.executions import GRAPH_RUN
+from duly.domain.grants import Grant, scopes_of
+from duly.domain.ids import AccountId, GrantId, Owner, PoolName, ScheduleId
+from duly.domain.instants import Instant
+from duly.domain.retries import RetryPolicy
+from duly.domain.schedules import Target
+from duly.domain.workflows import Plan, WorkflowVersion
+from duly.ports.storage import Transaction
+
+POOL = PoolName("graphs")
+# Under the same key each of them has the same outcome, so they only make up for workers that died.
+RETRY = RetryPolicy(max_attempts=5, backoff_ms=1_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Who pays for what an owner runs: the first account, which is made if there is none."""
+
+    accounts: Accounts
+
+    async def account_of(self, owner: Owner) -> AccountId:
+        found = await self.accounts.list(owner=owner, most=1)
+        return (found[0] if found else await self.accounts.create(owner=owner, name="main")).id
+
+
+def params_of(version: WorkflowVersion, plan: Plan, grant_id: GrantId, given: Mapping[str, Any]) -> dict[str, Any]:
+    """As `graph.run` takes them."""
+    params: dict[str, Any] = {
+        "graph_id": version.graph_id,
+        "grant_id": grant_id,
+        "input": dict(given),
+        "on_crash": plan.on_crash.value,
+        "timeout_ms": plan.timeout_ms,
+    }
+    return params if plan.max_cost is None else {**params, "max_cost": plan.max_cost}
+
+
+def target_of(version: WorkflowVersion, plan: Plan, grant_id: GrantId, given: Mapping[str, Any]) -> Target:
+    return Target(kind=GRAPH_RUN, params=params_of(version, plan, grant_id, given), pool=POOL, retry=RETRY)
+
+
+def new_grant(grant_id: GrantId, version: WorkflowVersion, account_id: AccountId, now: Instant) -> Grant:
+    return Grant(
+        id=grant_id,
+        user_id=version.owner,
+        account_id=account_id,
+        scopes=scopes_of([f"graph:execute:{version.graph_id}"]),
+        created_at=now,
+    )
+
+
+async def serving_grant(tx: Transaction, schedule_id: ScheduleId, fresh: Grant, graph_id: str, now: Instant) -> Grant:
+    """The schedule's own while it serves, so that deploying the same again changes nothing; else the fresh one."""
+    known = await tx.grants.of_schedule(schedule_id)
+    if known is None or known.revoked_at is not None or not known.covers(graph_id):
+        return fresh
+    return fresh if known.expires_at is not None and known.expires_at <= now else known

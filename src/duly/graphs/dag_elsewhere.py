@@ -1,0 +1,71 @@
+"""Workflows that an executor elsewhere runs: called once with document and meta, and heard of again by a deadline."""
+
+import json
+from typing import Any
+
+from duly.application.dag_runs import Asking, Begun, DagRuns
+from duly.domain.executions import GraphFailed, GraphResult
+from duly.domain.instants import SECOND, Instant
+from duly.domain.payloads import value_of
+from duly.domain.workflows import CalledBack, Elsewhere
+from duly.ports.clock import Clock
+from duly.ports.graphs import GraphCall
+
+NO_CALL_BACK = "no_call_back"
+
+
+async def run_elsewhere(
+    begun: Begun,
+    executor: Elsewhere,
+    call: GraphCall,
+    asking: Asking,
+    runs: DagRuns,
+    *,
+    clock: Clock,
+    transport: Any = None,
+) -> GraphResult:
+    """An executor that has taken the run is not called again; until it has, it is, under the same key."""
+    deadline = Instant(begun.run.begun_at + executor.deadline_ms * 1_000)
+    if not (executor.callback and await runs.is_accepted(call.run_id)):
+        call.check_lease()
+        answered = await _asked(begun, executor, call, min(deadline, call.deadline), clock=clock, transport=transport)
+        if not executor.callback:
+            return GraphResult(output={"outputs": answered})
+        await runs.accept(asking)
+    said = await runs.called_back(call.run_id, by=deadline)
+    if said is None:
+        why = f"the executor said nothing within {executor.deadline_ms} ms"
+        raise GraphFailed(why, error_code=NO_CALL_BACK)
+    value = None if said.value is None else value_of(said.value)
+    if said.status is CalledBack.FAILED:
+        raise GraphFailed(f"the executor says: {value}", error_code="executor_failed")
+    return GraphResult(output={"outputs": value})
+
+
+async def _asked(
+    begun: Begun, executor: Elsewhere, call: GraphCall, until: Instant, *, clock: Clock, transport: Any
+) -> Any:
+    # An HTTP client takes a tenth of a second to load.
+    from duly.graphs.http import fetched  # noqa: PLC0415
+
+    asked = {
+        "dag": value_of(begun.version.document),
+        "meta": dict(begun.meta),
+        "input": dict(call.input),
+        "callback": {"method": "POST", "path": f"/run-launcher/callbacks/{call.run_id}"} if executor.callback else None,
+    }
+    status, read = await fetched(
+        "POST",
+        executor.url,
+        headers={"content-type": "application/json", "idempotency-key": str(begun.meta["idempotency_key"])},
+        content=json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode(),
+        within_s=max((until - clock.now()) / SECOND, 0.001),
+        transport=transport,
+    )
+    if not 200 <= status < 300:
+        shown = repr(read[:200].decode("utf-8", "replace"))
+        raise GraphFailed(f"the executor answered {status}: {shown}", error_code="executor_failed")
+    try:
+        return json.loads(read) if read else None
+    except (ValueError, RecursionError):
+        raise GraphFailed("the executor answered no JSON", error_code="executor_failed") from None
