@@ -30,6 +30,7 @@ from duly.application.order import Order
 from duly.application.places import Places
 from duly.application.pools import Pools
 from duly.application.requests import Requests
+from duly.application.reviews import Reviews
 from duly.application.runs import Runs
 from duly.application.schedules import Schedules
 from duly.application.sessions import Sessions
@@ -108,6 +109,7 @@ class Queue:
     order: Order
     pools: Pools
     requests: Requests
+    reviews: Reviews
     runs: Runs
     schedules: Schedules
     sessions: Sessions
@@ -157,6 +159,7 @@ class Queue:
             order=Order(storage),
             pools=Pools(storage),
             requests=Requests(storage, dice),
+            reviews=Reviews(storage),
             runs=Runs(storage, pace),
             schedules=schedules,
             sessions=Sessions(storage, dice),
@@ -290,6 +293,7 @@ class Queue:
             telemetry=self.telemetry,
             aside=None if self._is_in_memory else self._own_thread,
             lapse=self.money.lapse_some,
+            expire=self.reviews.expire_some,
         )
 
     async def metrics(self) -> bytes:

@@ -12,6 +12,7 @@ import pytest
 
 from duly import Duly, InvalidInput, JobFailed, Settings, every
 from duly.domain.amounts import UNIT
+from duly.domain.reviews import Review
 from duly.domain.runs import Run, RunStatus
 
 DAILY = every("1d")
@@ -25,6 +26,12 @@ async def until(app: Duly, run: Run, holds: Callable[[Run], bool]) -> Run:
     while not holds(found := await app.queue.runs.get(run.id, owner=None)):  # noqa: ASYNC110 - no event says so
         await asyncio.sleep(0.02)
     return found
+
+
+async def asked(app: Duly) -> Review:
+    while not (found := await app.reviews.list()):  # noqa: ASYNC110 - no event says so
+        await asyncio.sleep(0.02)
+    return found[0]
 
 
 async def greet(input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002
@@ -141,12 +148,13 @@ async def test_a_run_that_asks_goes_on_once_somebody_has_decided(app: Duly) -> N
     app.graph("reviewed", "tests.adapters.graphs.news:reviewed", schedule=DAILY, input={"topic": "ai"})
     async with app.running():
         run = await app.trigger("reviewed")
-        row = await until(app, run, lambda found: found.run_id is not None)
-        assert not row.status.is_terminal
-        executions = app.queue.executions(app._register.found_at)
-        await executions.reply(row.run_id or "", {"by": "ann"}, owner="local")
+        review = await asked(app)
+        assert review.question == '{"publish":"news of ai"}'
+        assert not (await app.queue.runs.get(run.id, owner=None)).status.is_terminal
+        await app.reviews.edit(review.id, {"by": "ann"})
 
         row = await ended(app, run)
+        executions = app.queue.executions(app._register.found_at)
 
         assert row.status is RunStatus.SUCCESS, row.error_message
         execution = await executions.get(row.run_id or "", owner="local")

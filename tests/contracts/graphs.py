@@ -9,6 +9,7 @@ from duly.bootstrap import Queue, Registry
 from duly.domain.amounts import UNIT
 from duly.domain.executions import ExecutionRequest
 from duly.domain.instants import Micros
+from duly.domain.reviews import Decision, Review, Verdict
 from tests.contracts.clocks import SettableClock
 
 GRAPH = "python:g"
@@ -68,6 +69,13 @@ def service(queue: Queue, graph: Any, *, graph_id: str = GRAPH, pace: AttemptPac
     registry = Registry()
     registry.add(graph_id, graph)
     return queue.executions(registry, pace=pace)
+
+
+async def decide(queue: Queue, run_id: str, verdict: str, value: Any = None, *, note: str = "") -> Review:
+    """As ann, the one review of a run that is open."""
+    (review,) = [each for each in await queue.reviews.of_run(run_id, owner="ann") if each.is_open]
+    decision = Decision(verdict=Verdict(verdict), value=value, note=note, by="ann")
+    return await queue.reviews.decide(review.id, decision, owner="ann")
 
 
 async def house(

@@ -59,6 +59,10 @@ MONEY = {
     "USING (run_id) WHERE e.status <> 'running' AND h.state = 'held'",
     "an attempt that was taken over still holds money": "SELECT e.run_id FROM execution_requests e JOIN holds h "
     "USING (run_id) WHERE h.attempt < e.attempt AND h.state = 'held'",
+    "a review is open whose execution does not wait": "SELECT v.id FROM reviews v JOIN execution_requests e "
+    "USING (run_id) WHERE v.state = 'open' AND (e.status <> 'waiting' OR e.reply IS NOT NULL)",
+    "an execution waits for nobody": "SELECT run_id FROM execution_requests e WHERE status = 'waiting' "
+    "AND reply IS NULL AND NOT EXISTS (SELECT 1 FROM reviews v WHERE v.run_id = e.run_id AND v.state = 'open')",
     "events are numbered with a gap": "SELECT run_id FROM execution_events GROUP BY run_id HAVING max(seq) <> count(*)",
     "an account does not add up": "SELECT id FROM billing_accounts WHERE granted <> available + held + charged "
     "OR available < 0 OR (available > 0 AND overrun > 0)",

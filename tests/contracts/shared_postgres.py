@@ -22,6 +22,8 @@ _TABLES = (
     "graph_checkpoint_writes",
     "graph_checkpoints",
     "execution_events",
+    "reviews",
+    "inbound_deliveries",
     "execution_requests",
     "api_tokens",
     "idempotency_keys",

@@ -18,7 +18,6 @@ from duly.domain.executions import (
     GraphResult,
     LeaseLost,
     ModelCall,
-    NotWaiting,
     OnCrash,
     UnknownExecution,
     UnknownGraph,
@@ -31,7 +30,7 @@ from duly.domain.requests import KeyReused, StillRunning
 from duly.graphs.telling import Tell
 from duly.ports.graphs import GraphCall, GraphEvent
 from duly.ports.storage import Work
-from tests.contracts.graphs import PatientClock, house, service
+from tests.contracts.graphs import PatientClock, decide, house, service
 from tests.contracts.world import ClockedStorage, World
 
 T = TypeVar("T")
@@ -357,7 +356,8 @@ async def test_events_are_kept_in_order_through_all_attempts_and_text_is_joined(
 
     home = await house(world.queue, graph)
     run_id = (await home.executions.execute(home.asks())).run_id
-    await home.executions.resume(run_id, "go on", owner="ann")
+    await decide(world.queue, run_id, "approve")
+    await home.executions.execute(home.asks())
 
     events = await home.executions.events(run_id, owner="ann")
 
@@ -496,10 +496,9 @@ async def test_a_crash_is_asked_about_if_that_was_wanted(world: World) -> None:
     assert (asked.status, asked.waits_for, asked.ok) == (ExecutionStatus.WAITING, WaitsFor.CRASH, None)
     assert await home.executions.execute(request) == asked
     assert not graph.calls
-    went_on = await home.executions.resume(lost.run_id, "go on", owner="ann")
+    await decide(world.queue, lost.run_id, "approve")
+    went_on = await home.executions.execute(request)
     assert (went_on.ok, went_on.attempt) == (True, 2)
-    with pytest.raises(NotWaiting):
-        await home.executions.reply(lost.run_id, "again", owner="ann")
 
 
 @pytest.mark.parametrize(("on_crash", "continues"), [(OnCrash.RERUN, False), (OnCrash.RESUME, True)])
@@ -532,27 +531,25 @@ async def test_a_graph_that_asks_waits_for_a_decision_and_goes_on_with_it(world:
     assert (await world.queue.accounts.get(home.account_id, owner=None)).balance.held == 0
     world.clock.advance(86_400)
     assert (await service(await world.another(), graph).execute(request)).status is ExecutionStatus.WAITING
-    with pytest.raises(UnknownExecution):
-        await home.executions.reply(waiting.run_id, {"yes": True}, owner="bob")
 
-    await home.executions.reply(waiting.run_id, {"yes": True}, owner="ann")
-    await home.executions.reply(waiting.run_id, {"yes": False}, owner="ann")
+    await decide(world.queue, waiting.run_id, "edit", {"yes": True})
     outcome = await home.executions.execute(request)
 
     assert value_of(outcome.result or "null") == {"replied": {"yes": True}}  # type: ignore[arg-type]
-    assert (outcome.attempt, calls[1].continues, calls[1].reply and calls[1].reply.answers) == (2, True, ("q1",))
+    assert (outcome.attempt, calls[1].continues) == (2, True)
+    assert calls[1].reply is not None
+    assert calls[1].reply.answers == {"q1": {"yes": True}}
 
 
 async def test_rejecting_ends_what_waits(world: World) -> None:
     home = await house(world.queue, Counter(GraphResult(output={}, waits=True)))
     waiting = await home.executions.execute(home.asks())
 
-    rejected = await home.executions.reject(waiting.run_id, "not today", owner="ann")
+    review = await decide(world.queue, waiting.run_id, "reject", note="not today")
 
-    assert (rejected.ok, rejected.error_code, rejected.error_message) == (False, "rejected", "not today")
-    assert await home.executions.execute(home.asks()) == rejected
-    with pytest.raises(NotWaiting):
-        await home.executions.reject(waiting.run_id, "again", owner="ann")
+    rejected = await home.executions.execute(home.asks())
+    assert (rejected.ok, rejected.error_code) == (False, "rejected")
+    assert rejected.error_message == f"review {review.id} was rejected by ann: not today"
 
 
 async def test_whoever_stops_waiting_does_not_stop_the_graph(world: World) -> None:

@@ -21,10 +21,11 @@ from duly.app.declared import (
 )
 from duly.app.direct import called
 from duly.app.durations import Duration, ms_of
-from duly.app.graphs import DeclaredGraph, graph_of
+from duly.app.graphs import DeclaredGraph, graph_of, terms_of
 from duly.app.refusals import AlreadyOpen, NotOpen, ScheduleTaken
 from duly.app.register import Register
 from duly.app.results import Awaited
+from duly.app.reviews import OwnReviews
 from duly.app.running import Part, Stop, run_until, running, stopped_by_signals
 from duly.app.sync import Sync
 from duly.bootstrap import (
@@ -155,12 +156,17 @@ class Duly:
         max_cost: str | None = None,
         on_crash: str = OnCrash.RESUME,
         timeout: Duration | None = None,
+        review_within: Duration | None = None,
+        review_default: str | None = None,
+        review_value: Any = None,
         **options: Unpack[GraphOptions],
     ) -> str:
         """Declares a graph, as `"module:attr"` or as the object itself; answers its id, `provider:name`.
 
         With a `schedule` it runs under a grant of its own, at the cost of the owner's account; `max_cost` is held
         before each run. A place is loaded by the execution service alone, never by a worker that asks one elsewhere.
+        What it asks people may wait for `review_within` (7 days); then `review_default` counts: approve, reject, fail,
+        or edit, which goes on with `review_value`.
         """
         timeout_ms = None if timeout is None else ms_of(timeout, field="timeout", least=1, most=DAY_MS)
         graph_id, params = graph_of(
@@ -173,6 +179,7 @@ class Duly:
             on_crash=on_crash,
             timeout_ms=timeout_ms,
         )
+        params |= terms_of(review_within, review_default, review_value)
         schedule = schedule_of_graph(name, params, options)
         declared = DeclaredGraph(id=graph_id, schedule_id=None if schedule is None else schedule.id, params=params)
         self._register.add_graph(declared, schedule)
@@ -250,6 +257,11 @@ class Duly:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @property
+    def reviews(self) -> OwnReviews:
+        """What its owner's runs ask people: to list, to approve, to reject, to answer."""
+        return OwnReviews(self.queue, self.owner)
 
     @property
     def queue(self) -> Queue:

@@ -4,12 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from duly.app.durations import Duration, ms_of
 from duly.bootstrap import Queue, Registry
 from duly.domain.amounts import parse_amount, written_amount
 from duly.domain.errors import InvalidInput, Refused
-from duly.domain.executions import GRAPH_POOL, GRAPH_RETRY, LONGEST_TIMEOUT_MS, OnCrash, graph_id_of
+from duly.domain.executions import (
+    GRAPH_POOL,
+    GRAPH_RETRY,
+    LONGEST_REVIEW_MS,
+    LONGEST_TIMEOUT_MS,
+    OnCrash,
+    Silence,
+    graph_id_of,
+)
 from duly.domain.grants import Grant
-from duly.domain.payloads import payload_of
+from duly.domain.payloads import json_of, payload_of
 from duly.domain.schedules import UnknownSchedule
 
 POOL, RETRY = GRAPH_POOL, GRAPH_RETRY
@@ -69,6 +78,25 @@ def graph_of(
         params["timeout_ms"] = timeout_ms
     registry.add(graph_id, graph)
     return graph_id, params
+
+
+def terms_of(within: Duration | None, default: str | None, value: Any) -> dict[str, Any]:
+    """How long what a graph asks may wait, and what counts then."""
+    if default is not None and default not in list(Silence):
+        raise InvalidInput("review_default", f"{default!r:.40} is none", fix=f"use one of {', '.join(Silence)}")
+    if (default == Silence.EDIT) != (value is not None):
+        raise InvalidInput(
+            "review_value", "goes with the default `edit`, and with no other", fix="give both or neither"
+        )
+    json_of(value, field="review_value")
+    terms = {
+        "review_within_ms": None
+        if within is None
+        else ms_of(within, field="review_within", least=1, most=LONGEST_REVIEW_MS),
+        "review_default": default,
+        "review_value": value,
+    }
+    return {name: given for name, given in terms.items() if given is not None}
 
 
 def _provider_of(graph: Any) -> str:

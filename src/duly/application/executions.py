@@ -11,8 +11,8 @@ from duly.application.attempts import Attempt, AttemptPace
 from duly.application.grants import Grants
 from duly.application.money import Money, end_in
 from duly.domain.amounts import NOTHING, UNIT, Amount
-from duly.domain.billing import HoldState, UnknownHold
-from duly.domain.errors import InvalidInput, Refused, Unavailable
+from duly.domain.billing import HoldState, OnExceeded, OverBudget, UnknownHold
+from duly.domain.errors import Refused, Unavailable
 from duly.domain.executions import (
     DEFAULT_MODEL,
     Claim,
@@ -23,8 +23,8 @@ from duly.domain.executions import (
     ExecutionRequest,
     ExecutionStatus,
     LeaseLost,
-    NotWaiting,
     OnCrash,
+    Silence,
     UnknownExecution,
     UnknownGraph,
     WaitsFor,
@@ -33,9 +33,11 @@ from duly.domain.executions import (
     request_of,
 )
 from duly.domain.grants import Grant, UnknownGrant
+from duly.domain.ids import GrantId, Owner
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.payloads import json_of
 from duly.domain.requests import KeyReused, StillRunning
+from duly.domain.reviews import ReviewKind, opened, questions_of, why_unaskable
 from duly.domain.schedules import UnknownSchedule
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
@@ -83,43 +85,6 @@ class Executions:
         caller = GraphCaller(user=grant.user_id, account=grant.account_id, virtual_key_id=key.id)
         return await self._aside(self._run(execution, request, grant, caller, ingress_request_id))
 
-    async def reply(self, run_id: str, reply: Any, *, owner: str | None) -> Execution:
-        """Answers what an execution waits for; whoever calls it next goes on with it. The first reply stands."""
-        found = await self._waiting(run_id, owner)
-        if reply is None:
-            raise InvalidInput("reply", "is nothing", fix="say yes, no, or what was asked for")
-        kept = json_of({"value": reply, "answers": list(found.questions())}, field="reply")
-
-        async def work(tx: Transaction) -> Execution:
-            locked = await tx.executions.lock_run(run_id)
-            if locked is None or locked.status is not ExecutionStatus.WAITING:
-                raise NotWaiting(run_id)
-            await tx.executions.reply(run_id, kept)
-            return replace(locked, reply=locked.reply or kept)
-
-        return await self.storage.transact(work)
-
-    async def resume(self, run_id: str, reply: Any, *, owner: str | None) -> Execution:
-        """Replies, and goes on at once."""
-        replied = await self.reply(run_id, reply, owner=owner)
-        return await self.execute(request_of(replied.key, replied.request))
-
-    async def reject(self, run_id: str, reason: str, *, owner: str | None) -> Execution:
-        """Ends an execution that waits."""
-        await self._waiting(run_id, owner)
-        ended, now = failed(ErrorCode.REJECTED, reason_of(reason)), self.storage.clock.now()
-
-        async def work(tx: Transaction) -> Execution:
-            locked = await tx.executions.lock_run(run_id)
-            if locked is not None and locked.status is ExecutionStatus.WAITING:
-                await tx.executions.end(locked.claim, ended, now=now)
-                locked = await tx.executions.by_run(run_id)
-            if locked is None or (locked.error_code, locked.completed_at) != (ErrorCode.REJECTED, now):
-                raise NotWaiting(run_id)
-            return locked
-
-        return await self.storage.transact(work)
-
     async def cancel(self, key: str, reason: str, *, graph_id: str | None = None) -> Execution:
         """Ends it, whether it runs or waits; what is over stays as it is.
 
@@ -135,6 +100,7 @@ class Executions:
                 return locked
             await tx.executions.end(locked.claim, ended, now=now)
             await _settle(tx, locked.claim, HoldState.SETTLED, now)
+            await tx.reviews.withdraw(locked.run_id, reason=reason, now=now)
             return await tx.executions.by_key(key) or locked
 
         cancelled = await self.storage.transact(work)
@@ -197,18 +163,20 @@ class Executions:
             created_at=now,
         )
 
+        review_id = self.dice.new_id("review")
+
         async def work(tx: Transaction) -> tuple[Execution, bool]:
             if await tx.executions.add(drawn):
                 return drawn, True
             found = await tx.executions.lock_key(request.key)
             if found is None:
                 raise Unavailable("the execution was claimed and forgotten at the same time; try again")
-            return await self._judged(tx, found, drawn, lease_now=lease_now, now=now)
+            return await self._judged(tx, found, drawn, review_id, lease_now=lease_now, now=now)
 
         return await self.storage.transact(work)
 
     async def _judged(
-        self, tx: Transaction, found: Execution, drawn: Execution, *, lease_now: Micros, now: Instant
+        self, tx: Transaction, found: Execution, drawn: Execution, review_id: str, *, lease_now: Micros, now: Instant
     ) -> tuple[Execution, bool]:
         if found.request_hash != drawn.request_hash:
             raise KeyReused
@@ -223,7 +191,7 @@ class Executions:
                 raise StillRunning(_seconds(left))
             await _settle_lost(tx, found, now)
             if request_of(found.key, found.request).on_crash is OnCrash.ASK:
-                return await _asked_about(tx, found), False
+                return await _asked_about(tx, found, review_id, now), False
         return await _taken_over(tx, found, drawn), True
 
     def _lease(self) -> Lease:
@@ -254,7 +222,7 @@ class Executions:
     ) -> Execution:
         refusal = await self._held(execution, request, grant)
         if refusal is not None:
-            return await self._finish(execution.claim, refusal)
+            return await self._finish(execution.claim, refusal, kind=ReviewKind.BUDGET)
         attempt = Attempt(
             storage=self.storage,
             graphs=self.graphs,
@@ -288,14 +256,25 @@ class Executions:
                 schedule_id=request.schedule_id,
                 user=grant.user_id,
                 lease=self.pace.hold_lease,
+                beyond_budgets=execution.attempt > 1 and await self._may_exceed(execution.run_id),
             )
+        except OverBudget as over:
+            return _over_budget(over) if over.policy is OnExceeded.ASK else failed(over.code, str(over))
         except (Refused, UnknownSchedule) as refusal:
             return failed(refusal.code, str(refusal))
         return None
 
-    async def _finish(self, claim: Claim, ended: Ended) -> Execution:
+    async def _may_exceed(self, run_id: str) -> bool:
+        """Whether somebody has said that it may go beyond budgets that ask."""
+        reviews = await self.storage.read(lambda tx: tx.reviews.of_run(run_id))
+        return any(each.kind is ReviewKind.BUDGET and each.verdict is Silence.APPROVE for each in reviews)
+
+    async def _finish(self, claim: Claim, ended: Ended, *, kind: ReviewKind = ReviewKind.GRAPH) -> Execution:
         """Settles and keeps the outcome, or that it waits, in one transaction; raises LeaseLost if it was fenced."""
         now, earlier_runs = self.storage.clock.now(), count()
+        if ended.ok is None and (why := why_unaskable(ended.result)) is not None:
+            ended = failed(ErrorCode.RESULT, why)
+        ids = [self.dice.new_id("review") for _ in questions_of(ended.result)] if ended.ok is None else []
 
         async def work(tx: Transaction) -> Execution:
             is_rerun = next(earlier_runs) > 0
@@ -307,6 +286,8 @@ class Executions:
             if found is None or not (stood or (is_rerun and _is_ours(found, claim))):
                 raise LeaseLost(claim.run_id, claim.attempt)
             await _settle(tx, claim, HoldState.SETTLED, now)
+            if found.status is ExecutionStatus.WAITING and ended.ok is None:
+                await _ask(tx, found, kind, ids, now)
             return found
 
         return await self.pace.insist(self.storage, lambda: self.storage.transact(work))
@@ -316,12 +297,6 @@ class Executions:
         found = await self.storage.read(lambda tx: tx.executions.by_key(execution.key))
         if found is None or found.status is ExecutionStatus.RUNNING:
             raise StillRunning(_SOON_S)
-        return found
-
-    async def _waiting(self, run_id: str, owner: str | None) -> Execution:
-        found = await self.get(run_id, owner=owner)
-        if found.status is not ExecutionStatus.WAITING:
-            raise NotWaiting(run_id)
         return found
 
 
@@ -344,16 +319,29 @@ async def _taken_over(tx: Transaction, found: Execution, drawn: Execution) -> Ex
     )
 
 
-async def _asked_about(tx: Transaction, found: Execution) -> Execution:
+async def _asked_about(tx: Transaction, found: Execution, review_id: str, now: Instant) -> Execution:
     question = Ended(ok=None, result=json_of({"crashed": found.attempt}, field="result"))
     await tx.executions.suspend(found.claim, question, WaitsFor.CRASH)
-    return replace(
+    waiting = replace(
         found,
         status=ExecutionStatus.WAITING,
         waits_for=WaitsFor.CRASH,
         result=question.result,
         reply=None,
     )
+    await _ask(tx, waiting, ReviewKind.CRASH, [review_id], now)
+    return waiting
+
+
+async def _ask(tx: Transaction, waiting: Execution, kind: ReviewKind, ids: Sequence[str], now: Instant) -> None:
+    grant = await tx.grants.get(GrantId(waiting.grant_id))
+    if grant is not None:
+        await tx.reviews.add(opened(waiting, kind, Owner(grant.user_id), ids, now))
+
+
+def _over_budget(over: OverBudget) -> Ended:
+    about = {"over_budget": str(over), "budget_id": over.budget_id, "asked": over.asked, "limit": over.limit}
+    return Ended(ok=None, result=json_of(about, field="question"))
 
 
 async def _settle_lost(tx: Transaction, found: Execution, now: Instant) -> None:

@@ -55,8 +55,11 @@ class Money:
         schedule_id: str | None = None,
         user: str | None = None,
         lease: Micros = HOLD_LEASE,
+        beyond_budgets: bool = False,
     ) -> Hold:
         """Reserves the amount, or raises InsufficientCredit or OverBudget; asked again, it answers the same hold.
+
+        `beyond_budgets` is for a run that a person let go beyond those that ask; the others still count.
 
         The schedule, whose budgets count it, is the account's owner's, or that of the `user` whom a grant names.
 
@@ -84,7 +87,7 @@ class Money:
             if hold is None:
                 return await _found(tx, wanted)
             await _require_schedule(tx, hold, user)
-            return await _reserved(tx, hold)
+            return await _reserved(tx, hold, beyond=beyond_budgets)
 
         return await self.storage.transact(work)
 
@@ -237,13 +240,13 @@ async def _require_schedule(tx: Transaction, hold: Hold, user: str | None) -> No
         raise UnknownSchedule(hold.schedule_id)
 
 
-async def _reserved(tx: Transaction, hold: Hold) -> Hold:
+async def _reserved(tx: Transaction, hold: Hold, *, beyond: bool) -> Hold:
     if not await tx.accounts.reserve(hold.account_id, hold.amount):
         account = await account_in(tx, hold.account_id, None)
         raise InsufficientCredit(account.id, needed=hold.amount, available=account.balance.available)
     counted_at = hold.held_at
     for budget in await tx.budgets.covering(hold):
-        counted = budget.at(hold.held_at).holding(hold.amount)
+        counted = budget.at(hold.held_at).holding(hold.amount, approved=beyond)
         await tx.budgets.count(counted)
         counted_at = max(counted_at, counted.window_start)
     if counted_at != hold.counted_at:

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from duly.application.stopping import is_cancelled
+from duly.domain.executions import ExecutionStatus
 from duly.domain.ids import JobId, PoolName, SessionId, Token
-from duly.domain.instants import Micros
+from duly.domain.instants import Instant, Micros
 from duly.domain.jobs import JobState, JobStatus
+from duly.domain.reviews import BACKSTOP
 from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Rescue, Session, Wanted, warning_about
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage, Transaction
@@ -123,6 +125,23 @@ class Sessions:
 
         async def work(tx: Transaction) -> None:
             await tx.sessions.give_back(session, jobs, now=now)
+
+        await self.storage.transact(work)
+
+    async def suspend(self, session: SessionId, job: ClaimedJob, execution: str) -> None:
+        """A run that waits for reviews gives up its claim until they are decided; if they are, it is given back."""
+        now = self.storage.clock.now()
+
+        async def work(tx: Transaction) -> None:
+            # Whoever decides locks the same row: either sees what the other did.
+            found = await tx.executions.lock_run(execution)
+            if found is None or found.status is not ExecutionStatus.WAITING or found.is_replied:
+                await tx.sessions.give_back(session, [job], now=now)
+                return
+            await tx.reviews.attach(execution, job.id)
+            open_ones = [each.deadline for each in await tx.reviews.of_run(execution) if each.is_open]
+            until = Instant(max(open_ones, default=now) + BACKSTOP)
+            await tx.sessions.suspend(session, job, until=until, now=now)
 
         await self.storage.transact(work)
 

@@ -22,6 +22,7 @@ PATIENCE = Micros(5 * SECOND)
 TIMEOUT_MS = 15 * 60_000
 LONGEST_TIMEOUT_MS = 24 * 3_600_000
 LONGEST_ERROR = 2_000
+LONGEST_REVIEW_MS = 366 * 86_400_000
 DEFAULT_MODEL = "default"
 GRAPH_RUN = "graph.run"
 """The kind of the job that has a graph executed."""
@@ -56,6 +57,15 @@ class WaitsFor(StrEnum):
     CRASH = "crash"  # its holder died, and whoever called it wants to be asked
 
 
+class Silence(StrEnum):
+    """What counts if nobody decides a review in time."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    EDIT = "edit"  # as if somebody had said `review_value`
+    FAIL = "fail"
+
+
 class EventKind(StrEnum):
     TOKEN = "token"  # noqa: S105 - a piece of text
     UPDATE = "update"
@@ -74,6 +84,7 @@ class ErrorCode(StrEnum):
     RESULT = "graph_result_invalid"
     LOUD = "graph_too_loud"
     REJECTED = "rejected"
+    UNDECIDED = "undecided"
     CANCELLED = "cancelled"
 
 
@@ -102,17 +113,22 @@ class GraphResult:
 
 
 class Reply(NamedTuple):
-    """What a person answered, and which of the graph's questions that answers."""
+    """What people answered, by the graph's names for its questions."""
 
-    value: Any
-    answers: tuple[str, ...] = ()
+    answers: Mapping[str, Any]
+
+    @property
+    def value(self) -> Any:
+        """For graphs that ask one thing at a time."""
+        return next(reversed(self.answers.values()), None) if self.answers else None  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionRequest:
     """What is asked for under a key; `max_cost` is in millionths of the account's currency, and is held.
 
-    `schedule_id` is whose budgets count it, besides the account's.
+    `schedule_id` is whose budgets count it, besides the account's. What it asks people is to be decided within
+    `review_within_ms`; then `review_default` counts.
     """
 
     key: str
@@ -123,6 +139,9 @@ class ExecutionRequest:
     on_crash: OnCrash = OnCrash.RESUME
     timeout_ms: int = TIMEOUT_MS
     schedule_id: str | None = None
+    review_within_ms: int | None = None
+    review_default: Silence | None = None
+    review_value: Any = None
 
     def __post_init__(self) -> None:
         execution_key_of(self.key)
@@ -137,6 +156,13 @@ class ExecutionRequest:
         whole_number_of(self.timeout_ms, field="timeout_ms", least=1, most=LONGEST_TIMEOUT_MS)
         if self.schedule_id is not None:
             text_of(self.schedule_id, field="schedule_id", longest=LONGEST_ID)
+        if self.review_within_ms is not None:
+            whole_number_of(self.review_within_ms, field="review_within_ms", least=1, most=LONGEST_REVIEW_MS)
+        if (self.review_default is Silence.EDIT) != (self.review_value is not None):
+            raise InvalidInput(
+                "review_value", "goes with the default `edit`, and with no other", fix="give both or neither"
+            )
+        json_of(self.review_value, field="review_value")
 
     @property
     def messages(self) -> Any:
@@ -157,8 +183,17 @@ class ExecutionRequest:
             "on_crash": self.on_crash.value,
             "schedule_id": self.schedule_id,
             "timeout_ms": self.timeout_ms,
+            **{name: value for name, value in self._terms().items() if value is not None},
         }
         return Payload(json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":")))
+
+    def _terms(self) -> dict[str, Any]:
+        """Written only where they are given, so that what was asked without them keeps its hash."""
+        return {
+            "review_default": None if self.review_default is None else self.review_default.value,
+            "review_value": self.review_value,
+            "review_within_ms": self.review_within_ms,
+        }
 
     @property
     def hash(self) -> str:
@@ -167,7 +202,9 @@ class ExecutionRequest:
 
 def request_of(key: str, written: Payload) -> ExecutionRequest:
     asked = value_of(written)
-    return ExecutionRequest(key=key, **{**asked, "on_crash": OnCrash(asked["on_crash"])})
+    default = asked.get("review_default")
+    words = {"on_crash": OnCrash(asked["on_crash"]), "review_default": None if default is None else Silence(default)}
+    return ExecutionRequest(key=key, **{**asked, **words})
 
 
 class Claim(NamedTuple):
@@ -217,13 +254,8 @@ class Execution:
     def replied(self) -> Reply | None:
         if self.reply is None:
             return None
-        kept = value_of(self.reply)
-        return Reply(kept["value"], tuple(kept["answers"]))
-
-    def questions(self) -> tuple[str, ...]:
-        asked = value_of(self.result) if self.result else {}
-        interrupts = asked.get("interrupts", []) if isinstance(asked, dict) else []
-        return tuple(each["id"] for each in interrupts if isinstance(each, dict) and isinstance(each.get("id"), str))
+        answers = value_of(self.reply)["answers"]
+        return Reply(answers) if isinstance(answers, dict) and answers else None
 
     def frees_in(self, *, era: str, lease_now: Micros, grace: Micros) -> Micros:
         """How long until somebody else may take over; nothing is left of what was counted in another era."""
@@ -295,16 +327,6 @@ class UnknownExecution(NotFound):
 
     def __init__(self, run_id: str) -> None:
         super().__init__(f"there is no execution {run_id!r}")
-        self.run_id = run_id
-
-
-class NotWaiting(Conflict):
-    """There is nothing to reply: it runs, or it is over."""
-
-    code = "execution_not_waiting"
-
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"execution {run_id} does not wait for a reply")
         self.run_id = run_id
 
 

@@ -240,6 +240,12 @@ class Ending:
             storable_of(self.result, field="result", longest=LARGEST_BYTES)
 
 
+class Suspended(NamedTuple):
+    """No end: the run waits for people, and for the reviews of this execution. Nobody need stay with it."""
+
+    execution: str
+
+
 COMPLETED = Ending(status=JobStatus.COMPLETED)
 
 

@@ -1,5 +1,7 @@
 """LangGraph's graphs, run for real: streamed, metered, checkpointed in Duly's own store."""
 
+import hashlib
+import json
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
@@ -78,7 +80,13 @@ async def _given(graph: Any, call: GraphCall, config: Any) -> Any:
 
 def _answers(state: Any, reply: Reply) -> dict[str, Any]:
     """By the questions' ids, so that a reply never answers a later question that nobody has seen."""
-    return {each.id: reply.value for each in state.interrupts if each.id in reply.answers}
+    return {each.id: reply.answers[name] for each in state.interrupts if (name := _name(each)) in reply.answers}
+
+
+def _name(interrupt: Any) -> str:
+    """A node that asks twice does so under one id: what it asks tells its questions apart."""
+    asked = json.dumps(plain(interrupt.value), sort_keys=True, default=str)
+    return f"{interrupt.id}:{hashlib.sha256(asked.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def _events(mode: str, data: Any) -> Iterator[GraphEvent]:
@@ -105,7 +113,7 @@ def _task(data: Any) -> dict[str, Any]:
 
 
 def _asked(interrupt: Any) -> dict[str, Any]:
-    return {"id": interrupt.id, "value": plain(interrupt.value)}
+    return {"id": _name(interrupt), "value": plain(interrupt.value)}
 
 
 def _result(values: Any) -> GraphResult:

@@ -46,6 +46,9 @@ class SessionStore(Protocol):
     async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob], *, now: Instant) -> None:
         """Returns claims whose handlers were never entered to their places; one that was cancelled meanwhile ends."""
 
+    async def suspend(self, session: SessionId, job: ClaimedJob, *, until: Instant, now: Instant) -> None:
+        """A run that waits gives up its claim and its places; its job keeps its lane. One that was cancelled ends."""
+
     async def revoke(self, job_id: JobId, *, reason: str, now: Instant) -> bool:
         """Ends a running job as cancelled and voids its token; False if none runs. An unstarted claim is taken back."""
 

@@ -24,6 +24,7 @@ from duly.ports.origins import OriginStore
 from duly.ports.pools import PoolStore
 from duly.ports.requests import RequestStore
 from duly.ports.retries import RetryStore
+from duly.ports.reviews import ReviewStore
 from duly.ports.runs import RunStore
 from duly.ports.schedules import ScheduleStore
 from duly.ports.sessions import SessionStore
@@ -77,6 +78,8 @@ class Transaction(Protocol):
     def requests(self) -> RequestStore: ...
     @property
     def retries(self) -> RetryStore: ...
+    @property
+    def reviews(self) -> ReviewStore: ...
     @property
     def runs(self) -> RunStore: ...
     @property

@@ -21,6 +21,7 @@ from duly.storage.sql.origins import SqlOrigins
 from duly.storage.sql.pools import SqlPools
 from duly.storage.sql.requests import SqlRequests
 from duly.storage.sql.retries import SqlRetries
+from duly.storage.sql.reviews import SqlReviews
 from duly.storage.sql.runs import SqlRuns
 from duly.storage.sql.schedules import SqlSchedules
 from duly.storage.sql.sessions import SqlSessions
@@ -114,6 +115,10 @@ class SqlTransaction:
     @property
     def retries(self) -> SqlRetries:
         return SqlRetries(self._x)
+
+    @property
+    def reviews(self) -> SqlReviews:
+        return SqlReviews(self._x)
 
     @property
     def runs(self) -> SqlRuns:

@@ -22,6 +22,7 @@ _LOOK_AGAIN = Micros(SECOND // 20)
 _MOST_BATCHES = 100
 _LONGEST_WAIT = Micros(30 * SECOND)
 _LAPSE_EVERY = Micros(60 * SECOND)
+_EXPIRE_EVERY = Micros(5 * SECOND)
 _EVERYTHING_NOW = Agenda(Instant(0), Instant(0), Instant(0))
 
 
@@ -29,7 +30,7 @@ class Timekeeper:
     """Any number of them may keep time on one store, each in a process of its own: they share what is due.
 
     `aside` is where the heart beats; without one it beats in this event loop. `lapse` gives up holds whose holders are
-    gone, and answers whether there may be more.
+    gone, and answers whether there may be more; `expire` acts on reviews that nobody decided in time, likewise.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Timekeeper:
         telemetry: Telemetry,
         aside: Callable[[], Aside] | None = None,
         lapse: Callable[[], Awaitable[bool]] | None = None,
+        expire: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self._keeping = keeping
         self._storage = keeping.storage
@@ -46,6 +48,7 @@ class Timekeeper:
         self._telemetry = telemetry
         self._new_aside = aside or (lambda: _InThisLoop(keeping.storage))
         self._lapse_due = lapse
+        self._expire_due = expire
         self._rests: dict[str, _Rest] = {}
         self._agree_at = 0
         self._nudge = asyncio.Event()
@@ -137,6 +140,7 @@ class Timekeeper:
             await self._try("catch up", agenda.arrears_at, now, self._catch_up),
             await self._try("revoke", agenda.revoke_at, now, self._revoke),
             await self._try("lapse", now, now, self._lapse),
+            await self._try("expire", now, now, self._expire),
         ]
         return None if any(done) else now
 
@@ -208,6 +212,13 @@ class Timekeeper:
         is_more = self._lapse_due is not None and await self._lapse_due()
         if not is_more:
             self._let_rest("lapse", _LAPSE_EVERY)
+        return is_more
+
+    async def _expire(self) -> bool:
+        """Every few seconds: a deadline is kept to about as much."""
+        is_more = self._expire_due is not None and await self._expire_due()
+        if not is_more:
+            self._let_rest("expire", _EXPIRE_EVERY)
         return is_more
 
     async def _rest(self, agenda: Agenda, was_idle_at: Instant | None) -> None:

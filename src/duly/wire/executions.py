@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from duly.domain.amounts import parse_amount
-from duly.domain.executions import TIMEOUT_MS, Execution, ExecutionRequest, OnCrash
+from duly.domain.executions import TIMEOUT_MS, Execution, ExecutionRequest, OnCrash, Silence
 from duly.wire.shapes import Shape
 
 
@@ -20,6 +20,11 @@ class NewExecution(Shape):
     on_crash: Annotated[OnCrash, Field(strict=False)] = OnCrash.RESUME
     timeout_ms: int = TIMEOUT_MS
     schedule_id: Annotated[str | None, Field(description="Whose budgets count it.")] = None
+    review_within_ms: Annotated[int | None, Field(description="How long its questions may wait.")] = None
+    review_default: Annotated[
+        Silence | None, Field(strict=False, description="What counts if nobody decides in time.")
+    ] = None
+    review_value: Annotated[Any, Field(description="What it then goes on with, if that is `edit`.")] = None
 
 
 class Outcome(Shape):
@@ -41,6 +46,9 @@ def request_from(key: str, graph_id: str, body: NewExecution) -> ExecutionReques
         on_crash=body.on_crash,
         timeout_ms=body.timeout_ms,
         schedule_id=body.schedule_id,
+        review_within_ms=body.review_within_ms,
+        review_default=body.review_default,
+        review_value=body.review_value,
     )
 
 

@@ -11,7 +11,7 @@ from duly.application.sessions import Sessions
 from duly.domain.errors import Unavailable
 from duly.domain.ids import PoolName, TicketId
 from duly.domain.instants import SECOND, Micros
-from duly.domain.jobs import Ending, JobStatus, NewJob
+from duly.domain.jobs import Ending, JobStatus, NewJob, Suspended
 from duly.domain.payloads import value_of
 from duly.domain.sessions import LEASE, Session, SessionLost
 from duly.domain.tickets import Deadline, DirectFailed, DirectStopped, NoHandler, Ticket, TicketState, UnknownTicket
@@ -26,6 +26,11 @@ _RETRY_AFTER = Micros(SECOND // 5)
 _NO_GRACE = Micros(0)
 _STOPPING = "its process stops"
 _LOST = "the session of its process ran out, and its place was given to others"
+_WAITS_FOR_PEOPLE = Ending(
+    status=JobStatus.FAILED,
+    error="it waits for a review, and nobody stays on the line for that: put it as a job",
+    retryable=False,
+)
 
 
 @dataclass(slots=True)
@@ -58,9 +63,9 @@ class _Call:
         if self.run is not None:
             self.run.stop()
 
-    def settle(self, _: JobRun, ending: Ending) -> None:
+    def settle(self, _: JobRun, ending: Ending | Suspended) -> None:
         if self.ended is not None and not self.ended.done():
-            self.ended.set_result(ending)
+            self.ended.set_result(_WAITS_FOR_PEOPLE if isinstance(ending, Suspended) else ending)
 
 
 class DirectCalls:

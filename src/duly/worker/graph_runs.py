@@ -18,7 +18,7 @@ from duly.application.jobs import Jobs
 from duly.application.runs import Runs
 from duly.domain.errors import DulyError, InvalidInput
 from duly.domain.instants import SECOND, Micros
-from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus
+from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus, Suspended
 from duly.domain.payloads import json_of, value_of
 from duly.domain.schedules import schedule_of_key
 from duly.domain.sessions import ClaimedJob
@@ -28,12 +28,11 @@ from duly.worker.handlers import failure
 MOST_LAUNCHES = 5
 """How often a call is repeated that the service did not answer; that it still runs is an answer."""
 
-_WAITING_EVERY = Micros(5 * SECOND)
 _LONGEST_RETRY_S = 60
 _CANCEL_WITHIN_S = 3.0
-_ASKED = ("max_cost", "on_crash", "timeout_ms")
-# A budget that says skip closes the slot; that is no failure of the run.
-_SKIPPED = frozenset({"over_budget"})
+_ASKED = ("max_cost", "on_crash", "timeout_ms", "review_within_ms", "review_default", "review_value")
+# A budget that says skip closes the slot, and so does a person who says no: neither is a failure of the run.
+_CLOSED = {"over_budget": JobStatus.SKIPPED, "rejected": JobStatus.CANCELLED}
 
 
 class Closes(Protocol):
@@ -43,7 +42,7 @@ class Closes(Protocol):
 class _Answer(NamedTuple):
     """`again_in` is when to ask again; without it, this is how it ended."""
 
-    ending: Ending | None = None
+    ending: Ending | Suspended | None = None
     again_in: Micros | None = None
     is_launch: bool = True
     outcome: Mapping[str, Any] | None = None
@@ -63,7 +62,7 @@ class GraphRuns:
     client: httpx2.AsyncClient
     executions: Closes | None = None
 
-    async def __call__(self, job: ClaimedJob) -> Ending:
+    async def __call__(self, job: ClaimedJob) -> Ending | Suspended:
         params: Any = value_of(job.payload)
         try:
             graph_id, grant_id = params["graph_id"], params["grant_id"]
@@ -79,15 +78,17 @@ class GraphRuns:
             await self._cancel(job, graph_id, key)
             raise
 
-    async def _ended(self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any]) -> Ending:
+    async def _ended(self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any]) -> Ending | Suspended:
         launches, asked = 0, _body_of(job, params)
         while True:
             answer = await self._ask(graph_id, key, asked)
             await self._note(job, answer.outcome)
             launches += answer.is_launch
+            if isinstance(answer.ending, Suspended):
+                return answer.ending
             if answer.ending is not None and (answer.again_in is None or launches >= MOST_LAUNCHES):
                 return answer.ending
-            await self.clock.sleep(answer.again_in or _WAITING_EVERY)
+            await self.clock.sleep(answer.again_in or Micros(SECOND))
 
     async def _cancel(self, job: ClaimedJob, graph_id: str, key: str) -> None:
         """A run that is cancelled must spend nothing more.
@@ -141,7 +142,7 @@ def _read(response: httpx2.Response) -> _Answer:
     if response.status_code == 200:
         return _Answer(_ending(said), outcome=said)
     if response.status_code == 202:
-        return _Answer(again_in=_WAITING_EVERY, is_launch=False, outcome=said)
+        return _Answer(Suspended(said["run_id"]), is_launch=False, outcome=said)
     detail = f"{said.get('code', response.status_code)}: {said.get('detail', 'no reason given')}"
     if response.status_code == 409:
         return _Answer(failure(detail), again_in=_retry_after(response), is_launch=False)
@@ -156,8 +157,8 @@ def _ending(said: Mapping[str, Any]) -> Ending:
         return Ending(status=JobStatus.COMPLETED, result=json_of(kept, field="result"))
     code = str(said.get("error_code"))[:200]
     why = f"{code}: execution {kept['run_id']} says more"
-    if code in _SKIPPED:
-        return Ending(status=JobStatus.SKIPPED, error=why)
+    if code in _CLOSED:
+        return Ending(status=_CLOSED[code], error=why)
     return failure(why, retryable=False)
 
 

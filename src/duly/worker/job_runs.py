@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from duly.domain.instants import SECOND, Micros
-from duly.domain.jobs import Ending
+from duly.domain.jobs import Ending, Suspended
 from duly.domain.sessions import ClaimedJob
 from duly.worker.handlers import ending_of, failure, failure_of
 
@@ -38,7 +38,7 @@ class JobRun:
         entered: Awaitable[object],
         *,
         patience: Micros,
-        on_end: Callable[["JobRun", Ending], None],
+        on_end: Callable[["JobRun", Ending | Suspended], None],
         on_gone: Callable[["JobRun"], None],
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -79,8 +79,10 @@ class JobRun:
         self.stop(failure(f"timed out after {self.job.timeout_ms} ms"))
 
     async def _go(self, entered: Awaitable[object]) -> None:
+        ending: Ending | Suspended
         try:
-            ending = ending_of(await entered)
+            answer = await entered
+            ending = answer if isinstance(answer, Suspended) else ending_of(answer)
         except KeyboardInterrupt:
             raise
         except asyncio.CancelledError as error:

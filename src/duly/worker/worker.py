@@ -16,7 +16,7 @@ from duly.application.telling import NOBODY
 from duly.domain.errors import Unavailable
 from duly.domain.ids import JobId, PoolName, Token
 from duly.domain.instants import SECOND, Instant, Micros
-from duly.domain.jobs import Ending
+from duly.domain.jobs import Ending, Suspended
 from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Rescue, Session, SessionLost, Wanted
 from duly.ports.telemetry import Telemetry
 from duly.worker.handlers import Handler, enter
@@ -42,6 +42,7 @@ class _Life:
     running: dict[JobId, JobRun] = field(default_factory=dict)
     held: list[ClaimedJob] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
+    suspended: list[tuple[ClaimedJob, Suspended]] = field(default_factory=list)
     lost: bool = False
 
 
@@ -204,10 +205,11 @@ class Worker:
             await self._agree()
             await self._stage()
             await self._give_back_stuck(life)
+            await self._suspend(life)
             starting, wanted = self._appetite(life)
             if life.reports or starting or wanted:
                 await self._exchange(life, starting, wanted)
-            if not life.reports:
+            if not (life.reports or life.suspended):
                 await self._rest()
         if life.lost:
             raise SessionLost(life.session.id)
@@ -240,6 +242,19 @@ class Worker:
             with suppress(Unavailable):
                 await self._sessions.give_back(life.session.id, held)
                 life.held = [job for job in life.held if job.pool not in stuck]
+
+    async def _suspend(self, life: _Life) -> None:
+        """Before anything else is claimed: until the store knows of it, their executors count as busy."""
+        until = self._clock.lease_now() + life.session.lease
+        while life.suspended and not life.lost and self._clock.lease_now() < until:
+            job, waiting = life.suspended[0]
+            try:
+                await self._sessions.suspend(life.session.id, job, waiting.execution)
+                life.suspended.pop(0)
+            except Unavailable:
+                await self._clock.sleep(_RETRY_AFTER)
+        if life.suspended:
+            raise SessionLost(life.session.id)
 
     def _has_executors(self, pool: PoolName) -> bool:
         return self._pools[pool] > self._lost[pool]
@@ -322,8 +337,12 @@ class Worker:
             job, entered, patience=self._patience, on_end=partial(self._ended, life), on_gone=self._gone
         )
 
-    def _ended(self, life: _Life, run: JobRun, ending: Ending) -> None:
+    def _ended(self, life: _Life, run: JobRun, ending: Ending | Suspended) -> None:
         del life.running[run.job.id]
+        if isinstance(ending, Suspended):
+            life.suspended.append((run.job, ending))
+            self._nudge.set()
+            return
         life.reports.append(Report(run.job, ending, ran_for=_since(run.begun_at, life.loop)))
         if run.is_given_up:
             self._lost[run.job.pool] += 1
@@ -351,6 +370,7 @@ class Worker:
         if life.running:
             await self._wait_for_runs(life)
             await self._end_runs(life)
+        await self._suspend(life)
         if life.reports:
             await self._exchange(life, [], {})
         await self._logbook.flush()

@@ -114,11 +114,11 @@ def test_a_graph_that_asks_waits_and_goes_on_where_it_asked() -> None:
         assert first.output["interrupts"][0]["value"] == {"publish": "news of ai"}
         assert [event.data["value"] for event in events if event.kind == "interrupt"] == [{"publish": "news of ai"}]
 
-        other = asked(attempt=2, continues=True, reply=Reply({"by": "bob"}, ("another question",)))
+        other = asked(attempt=2, continues=True, reply=Reply({"another question": {"by": "bob"}}))
         _, unanswered = await run(provider, news.reviewed(), other)
         assert unanswered.waits
 
-        answered = Reply({"by": "ann"}, (first.output["interrupts"][0]["id"],))
+        answered = Reply({first.output["interrupts"][0]["id"]: {"by": "ann"}})
         replied = asked(input={"topic": "ai"}, attempt=3, continues=True, reply=answered)
         _, second = await run(provider, news.reviewed(), replied)
 

@@ -10,7 +10,7 @@ import pytest
 
 from duly.bootstrap import Queue, Settings
 from duly.domain.instants import SECOND, Micros
-from duly.domain.jobs import Ending, JobStatus
+from duly.domain.jobs import Ending, JobStatus, Suspended
 from duly.system.clock import SystemClock
 from duly.worker.graph_runs import MOST_LAUNCHES, GraphRuns
 from tests.adapters.worker.working import claimed
@@ -49,10 +49,10 @@ class Asked:
         return httpx2.Response(status, content=said if isinstance(said, bytes) else json.dumps(said), headers=headers)
 
 
-def ending_after(answers: Sequence[Any], **params: Any) -> tuple[Ending, Asked, Impatient]:
+def ending_after(answers: Sequence[Any], **params: Any) -> tuple[Any, Asked, Impatient]:
     asked, clock = Asked(answers), Impatient()
 
-    async def scenario() -> Ending:
+    async def scenario() -> Ending | Suspended:
         queue = await Queue.open(Settings(database_url=":memory:"))
         account = await queue.accounts.create(owner="ann", name="main")
         grant = await queue.grants.create(owner="ann", account_id=account.id, scopes=["graph:execute:python:g"])
@@ -123,14 +123,32 @@ def test_a_refusal_is_final_and_says_why(status: int, code: str) -> None:
     assert len(asked.requests) == 1
 
 
-@pytest.mark.parametrize(("code", "status"), [("graph_error", JobStatus.FAILED), ("over_budget", JobStatus.SKIPPED)])
+@pytest.mark.req("GRAPH-29")
+def test_one_that_waits_for_a_review_is_left_alone() -> None:
+    waiting: tuple[int, Any, Any] = (202, {"ok": None, "run_id": "exe_1", "trace_id": None, "error_code": None}, {})
+
+    ending, asked, clock = ending_after([waiting])
+
+    assert ending == Suspended("exe_1")
+    assert (len(asked.requests), clock.slept) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("graph_error", JobStatus.FAILED),
+        ("over_budget", JobStatus.SKIPPED),
+        ("rejected", JobStatus.CANCELLED),
+        ("undecided", JobStatus.FAILED),
+    ],
+)
 def test_an_outcome_that_is_an_error_ends_the_run_and_a_budget_skips_it(code: str, status: JobStatus) -> None:
     said = {"ok": False, "run_id": "exe_1", "trace_id": None, "error_code": code}
 
     ending, _, _ = ending_after([(200, said, {})])
 
     assert (ending.status, str(ending.error).partition(":")[0]) == (status, code)
-    assert status is JobStatus.SKIPPED or not ending.retryable
+    assert status is not JobStatus.FAILED or not ending.retryable
 
 
 @pytest.mark.req("GRAPH-04", error=True)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from duly.domain.jobs import Ending, JobStatus
+from duly.domain.jobs import Ending, JobStatus, Suspended
 from duly.domain.sessions import ClaimedJob
 from duly.worker.handlers import Handler
 from duly.worker.job_runs import JobRun
@@ -28,7 +28,8 @@ class Watched:
             on_gone=lambda _: self.gone.set(),
         )
 
-    def _on_end(self, _: JobRun, ending: Ending) -> None:
+    def _on_end(self, _: JobRun, ending: Ending | Suspended) -> None:
+        assert isinstance(ending, Ending)
         self.endings.append(ending)
         self.ended.set()
 

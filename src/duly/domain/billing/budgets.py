@@ -93,9 +93,10 @@ class Budget:
         start = self.window.start(now, self.timezone)
         return self if start <= self.window_start else replace(self, window_start=start, used=0)
 
-    def holding(self, amount: int) -> "Budget":
-        """With that much more in use; what costs nothing is never too much."""
-        if amount > 0 and self.used + amount > self.limit:
+    def holding(self, amount: int, *, approved: bool = False) -> "Budget":
+        """With that much more in use; what costs nothing is never too much, nor what was asked for and approved."""
+        is_allowed = approved and self.on_exceeded is OnExceeded.ASK
+        if amount > 0 and self.used + amount > self.limit and not is_allowed:
             raise OverBudget(self, asked=amount)
         return replace(self, used=self.used + amount)
 

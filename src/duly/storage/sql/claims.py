@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import JobId, PoolName, SessionId, Token
 from duly.domain.instants import Instant
 from duly.domain.jobs import Job, JobState, JobStatus
@@ -12,6 +13,7 @@ from duly.domain.sessions import ClaimedJob, Exchange, Report, Wanted
 from duly.storage.executor import Executor, Row
 from duly.storage.sql.lanes import Lanes
 from duly.storage.sql.memberships import Memberships
+from duly.storage.sql.reviews import withdraw_with
 from duly.storage.sql.rows import job_from_row, job_row, pool_from_row, resource_names
 from duly.storage.sql.topics import DUE, pool_topic
 
@@ -272,6 +274,8 @@ class Claims:
         for job in cancelled:
             await self._x.fetch("record_withdrawn", id=job.id, reason=returned[job.id], now=now)
             ((member,),) = await self._x.fetch("remove_job", id=job.id)
+            if job.kind == GRAPH_RUN:
+                await withdraw_with(self._x, job.id, reason=str(returned[job.id]), now=now)
             members += [job.id] if member else []
         await self._end_runs(job.id for job in cancelled if job.ledger_run)
         await self._lanes.leave(job.lane for job in cancelled if job.lane)
@@ -281,6 +285,17 @@ class Claims:
         if members:
             await Memberships(self._x).end(members, now)
         return len(back) - len(cancelled)
+
+    async def suspend(self, session: SessionId, job: ClaimedJob, until: Instant, now: Instant) -> None:
+        """As giving back, but not to the order: until its time comes the job has its lane and nothing else."""
+        if not await self._x.fetch("suspend_job", id=job.id, session=session, token=job.token, until=until):
+            await self.give_back(session, [job], now)
+            return
+        await self._x.fetch("count_ended", id=session, ended=1)
+        if job.ledger_run:
+            await self._x.each("uncount_attempts", [(job.ledger_run,)])
+        await self.release(Counter([job.pool, *resource_names(job.resources)]))
+        self._x.wake(DUE)
 
     async def _lock_pools(
         self, reports: Sequence[Report], starting: Sequence[ClaimedJob], wanted: Mapping[PoolName, Wanted]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from duly.domain.errors import Unavailable
+from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import JobId, JobKey, Owner, PoolName
 from duly.domain.instants import Instant, Micros
 from duly.domain.jobs import (
@@ -27,6 +28,7 @@ from duly.storage.errors import ConstraintViolated
 from duly.storage.executor import Executor, Row
 from duly.storage.sql.lanes import Lanes
 from duly.storage.sql.memberships import Memberships
+from duly.storage.sql.reviews import withdraw_with
 from duly.storage.sql.rows import (
     PAST_EVERY_ID,
     arrival_row,
@@ -242,6 +244,8 @@ class SqlJobs:
             return False
         await self._x.fetch("record_withdrawn", id=job_id, reason=reason, now=now)
         await self._x.fetch("remove_job", id=job_id)
+        if job.kind == GRAPH_RUN:
+            await withdraw_with(self._x, job_id, reason=reason, now=now)
         if job.ledger_run:
             await self._x.each("end_runs", [(job_id,)])
         if job.lane:

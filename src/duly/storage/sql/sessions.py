@@ -95,6 +95,9 @@ class SqlSessions:
     async def give_back(self, session: SessionId, jobs: Sequence[ClaimedJob], *, now: Instant) -> None:
         await self._claims.give_back(session, jobs, now)
 
+    async def suspend(self, session: SessionId, job: ClaimedJob, *, until: Instant, now: Instant) -> None:
+        await self._claims.suspend(session, job, until, now)
+
     async def revoke(self, job_id: JobId, *, reason: str, now: Instant) -> bool:
         for row in await self._x.fetch("job_by_id_locked", id=job_id):
             job = job_from_row(row)
