@@ -15,6 +15,7 @@ from duly.application.audit import Audit
 from duly.application.budgets import Budgets
 from duly.application.checkpoints import Checkpoints
 from duly.application.declarations import Declarations
+from duly.application.deliveries import Deliveries
 from duly.application.executions import Executions
 from duly.application.grants import Grants
 from duly.application.groups import Groups
@@ -36,11 +37,15 @@ from duly.application.templates import Templates
 from duly.application.tickets import Tickets
 from duly.application.timekeeping import Timekeeping
 from duly.application.tokens import Tokens
+from duly.application.webhooks import EndpointBook, Webhooks
 from duly.application.why import Why
+from duly.courier.courier import Courier
 from duly.domain.billing import FreeModels
 from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
 from duly.domain.instants import Micros, moment_of
+from duly.domain.webhooks.deliveries import DEFAULT_PACE, DeliveryPace
+from duly.domain.webhooks.events import Ended
 from duly.graphs.langgraph import LangGraphs
 from duly.graphs.python import PythonGraphs
 from duly.graphs.registry import Registry as Registry  # noqa: PLC0414 - front doors take it from here
@@ -71,6 +76,7 @@ from duly.worker.worker import PATIENCE
 from duly.worker.worker import Worker as Worker  # noqa: PLC0414
 
 if TYPE_CHECKING:
+    from duly.courier.sender import HttpSender
     from duly.system.telemetry import Telemetry as Meter
     from duly.worker.graph_runs import GraphRuns as GraphRuns  # noqa: PLC0414
 
@@ -108,6 +114,7 @@ class Queue:
     timekeeping: Timekeeping
     tokens: Tokens
     why: Why
+    webhooks: Webhooks
     telemetry: Telemetry
     meter: "Meter | None" = None
 
@@ -136,7 +143,7 @@ class Queue:
             budgets=Budgets(storage, dice),
             declarations=Declarations(schedules),
             grants=Grants(storage, dice),
-            groups=Groups(storage, dice, pace, places),
+            groups=Groups(storage, dice, pace, EndpointBook(dice, settings.addresses), places),
             health=Health(storage, pace),
             jobs=Jobs(storage, dice, places),
             logs=Logs(storage),
@@ -148,11 +155,12 @@ class Queue:
             runs=Runs(storage, pace),
             schedules=schedules,
             sessions=Sessions(storage, dice),
-            templates=Templates(storage),
+            templates=Templates(storage, EndpointBook(dice, settings.addresses)),
             tickets=Tickets(storage, dice),
             timekeeping=Timekeeping(storage, dice, places, pace),
             tokens=Tokens(storage, dice),
             why=Why(storage=storage, outage_after=pace.outage_after),
+            webhooks=Webhooks(storage, dice, settings.addresses),
             telemetry=telemetry,
         )
 
@@ -248,7 +256,19 @@ class Queue:
             telemetry=self.telemetry,
             aside=None if self._is_in_memory else self._own_thread,
             lapse=self.money.lapse_some,
+            beside=[self.courier()],
         )
+
+    def courier(self, pace: DeliveryPace = DEFAULT_PACE) -> Courier:
+        """Delivers webhooks; one runs beside every timekeeper."""
+
+        def sender() -> "HttpSender":
+            # An HTTP client takes a tenth of a second to load.
+            from duly.courier.sender import HttpSender  # noqa: PLC0415
+
+            return HttpSender(clock=self.storage.clock, rule=self.settings.addresses, pace=pace)
+
+        return Courier(Deliveries(self.storage, self.dice, _worded, pace), sender, telemetry=self.telemetry)
 
     async def metrics(self) -> bytes:
         """What this process counted, if it is observed, and what the store holds, in Prometheus' text format."""
@@ -437,6 +457,13 @@ def database_file(settings: Settings) -> Path | None:
 
 def _storage_opener(settings: Settings) -> Callable[[], Awaitable[Storage]]:
     return lambda: open_storage(settings, for_heart=True)
+
+
+def _worded(ended: Ended) -> tuple[str, str]:
+    """Shapes are imported where something is told: most programs tell nobody."""
+    from duly.wire.webhooks import worded  # noqa: PLC0415
+
+    return worded(ended)
 
 
 def _new_meter() -> "Meter":

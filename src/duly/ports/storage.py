@@ -31,6 +31,7 @@ from duly.ports.templates import TemplateStore
 from duly.ports.tickets import TicketStore
 from duly.ports.tokens import TokenStore
 from duly.ports.wakeups import Wakeups
+from duly.ports.webhooks import WebhookStore
 
 T = TypeVar("T")
 
@@ -88,6 +89,8 @@ class Transaction(Protocol):
     def tickets(self) -> TicketStore: ...
     @property
     def tokens(self) -> TokenStore: ...
+    @property
+    def webhooks(self) -> WebhookStore: ...
 
 
 Work = Callable[[Transaction], Awaitable[T]]

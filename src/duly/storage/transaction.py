@@ -27,6 +27,7 @@ from duly.storage.sql.sessions import SqlSessions
 from duly.storage.sql.templates import SqlTemplates
 from duly.storage.sql.tickets import SqlTickets
 from duly.storage.sql.tokens import SqlTokens
+from duly.storage.sql.webhooks import SqlWebhooks
 
 
 class SqlTransaction:
@@ -137,6 +138,10 @@ class SqlTransaction:
     @property
     def tokens(self) -> SqlTokens:
         return SqlTokens(self._x)
+
+    @property
+    def webhooks(self) -> SqlWebhooks:
+        return SqlWebhooks(self._x)
 
     @property
     def _claims(self) -> Claims:

@@ -4,6 +4,7 @@ DUE = "due"
 CANCEL = "cancel"
 TICKET = "ticket"
 SCHEDULES = "schedules"
+WEBHOOKS = "webhooks"
 
 
 def pool_topic(name: str) -> str:
