@@ -16,6 +16,7 @@ from duly.application.budgets import Budgets
 from duly.application.checkpoints import Checkpoints
 from duly.application.dag_runs import DagRuns
 from duly.application.declarations import Declarations
+from duly.application.deliveries import Deliveries
 from duly.application.directs import Directs
 from duly.application.executions import Executions
 from duly.application.governance import Governance
@@ -40,13 +41,17 @@ from duly.application.templates import Templates
 from duly.application.tickets import Tickets
 from duly.application.timekeeping import Timekeeping
 from duly.application.tokens import Tokens
+from duly.application.webhooks import EndpointBook, Webhooks
 from duly.application.why import Why
 from duly.application.workflow_targets import Payer
 from duly.application.workflows import Workflows
+from duly.courier.courier import Courier
 from duly.domain.billing import FreeModels
 from duly.domain.errors import InvalidInput, NotFound
 from duly.domain.ids import PoolName
 from duly.domain.instants import Micros, moment_of
+from duly.domain.webhooks.deliveries import DEFAULT_PACE, DeliveryPace
+from duly.domain.webhooks.events import Ended
 from duly.graphs.dag import DagGraphs
 from duly.graphs.langgraph import LangGraphs
 from duly.graphs.python import PythonGraphs
@@ -79,6 +84,7 @@ from duly.worker.worker import PATIENCE
 from duly.worker.worker import Worker as Worker  # noqa: PLC0414
 
 if TYPE_CHECKING:
+    from duly.courier.sender import HttpSender
     from duly.system.telemetry import Telemetry as Meter
     from duly.worker.graph_runs import GraphRuns as GraphRuns  # noqa: PLC0414
 
@@ -120,6 +126,7 @@ class Queue:
     why: Why
     workflows: Workflows
     dag_runs: DagRuns
+    webhooks: Webhooks
     telemetry: Telemetry
     meter: "Meter | None" = None
 
@@ -150,7 +157,7 @@ class Queue:
             declarations=Declarations(schedules),
             governance=Governance(schedules),
             grants=Grants(storage, dice),
-            groups=Groups(storage, dice, pace, places),
+            groups=Groups(storage, dice, pace, EndpointBook(dice, settings.addresses), places),
             health=Health(storage, pace),
             jobs=Jobs(storage, dice, places),
             logs=Logs(storage),
@@ -163,13 +170,14 @@ class Queue:
             runs=Runs(storage, pace),
             schedules=schedules,
             sessions=Sessions(storage, dice),
-            templates=Templates(storage),
+            templates=Templates(storage, EndpointBook(dice, settings.addresses)),
             tickets=Tickets(storage, dice),
             timekeeping=Timekeeping(storage, dice, places, pace),
             tokens=Tokens(storage, dice),
             why=Why(storage=storage, outage_after=pace.outage_after),
             workflows=Workflows(storage, dice, schedules, Payer(accounts)),
             dag_runs=DagRuns(storage),
+            webhooks=Webhooks(storage, dice, settings.addresses),
             telemetry=telemetry,
         )
 
@@ -294,7 +302,19 @@ class Queue:
             aside=None if self._is_in_memory else self._own_thread,
             lapse=self.money.lapse_some,
             expire=self.reviews.expire_some,
+            beside=[self.courier()],
         )
+
+    def courier(self, pace: DeliveryPace = DEFAULT_PACE) -> Courier:
+        """Delivers webhooks; one runs beside every timekeeper."""
+
+        def sender() -> "HttpSender":
+            # An HTTP client takes a tenth of a second to load.
+            from duly.courier.sender import HttpSender  # noqa: PLC0415
+
+            return HttpSender(clock=self.storage.clock, rule=self.settings.addresses, pace=pace)
+
+        return Courier(Deliveries(self.storage, self.dice, _worded, pace), sender, telemetry=self.telemetry)
 
     async def metrics(self) -> bytes:
         """What this process counted, if it is observed, and what the store holds, in Prometheus' text format."""
@@ -504,6 +524,13 @@ def database_file(settings: Settings) -> Path | None:
 
 def _storage_opener(settings: Settings) -> Callable[[], Awaitable[Storage]]:
     return lambda: open_storage(settings, for_heart=True)
+
+
+def _worded(ended: Ended) -> tuple[str, str]:
+    """Shapes are imported where something is told: most programs tell nobody."""
+    from duly.wire.webhooks import worded  # noqa: PLC0415
+
+    return worded(ended)
 
 
 def _new_meter() -> "Meter":

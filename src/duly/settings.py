@@ -15,6 +15,7 @@ from duly.domain.errors import InvalidInput
 from duly.domain.instants import Micros
 from duly.domain.policies import LONGEST_JITTER_MS, CatchUp, Overlap, Policies
 from duly.domain.sessions import LEASE
+from duly.domain.webhooks.addresses import AddressRule
 
 PREFIX = "DULY_"
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
@@ -52,6 +53,7 @@ class Settings:
     internal_api_token: str | None = field(default=None, repr=False)
     internal_api_public_key: str | None = None
     internal_api_url: str | None = None
+    webhook_loopback: str = "refused"
     log_level: str | None = None
     log_format: str | None = None
 
@@ -79,6 +81,10 @@ class Settings:
             catch_up=CatchUp(self.default_catchup_policy),
             jitter_ms=self.default_jitter_ms,
         )
+
+    @property
+    def addresses(self) -> AddressRule:
+        return AddressRule(loopback=self.webhook_loopback == "allowed")
 
     @property
     def logs_json(self) -> bool | None:
@@ -215,6 +221,11 @@ VARIABLES = (
         _pem,
     ),
     Variable("internal_api_url", "where the [execution service](../graphs.md) is (default: in this process)", _text),
+    Variable(
+        "webhook_loopback",
+        "whether [webhooks](../webhooks.md) to this machine itself, by http too, are `allowed` or `refused`",
+        _one_of(("allowed", "refused")),
+    ),
     Variable(
         "log_level",
         "the least level of [log lines](../operations.md) (default: by front door): "

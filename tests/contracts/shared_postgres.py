@@ -7,6 +7,12 @@ import asyncpg
 from duly.storage.postgres.storage import PostgresStorage
 
 _TABLES = (
+    "webhook_endpoints",
+    "webhook_outbox",
+    "webhook_events",
+    "webhook_deliveries",
+    "webhook_attempts",
+    "webhook_hosts",
     "templates",
     "job_origins",
     "manual_retries",

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CORE = ("duly.domain", "duly.ports", "duly.application")
-ADAPTERS = ("storage", "worker", "timekeeper", "engines", "graphs", "settings")
+ADAPTERS = ("storage", "worker", "timekeeper", "courier", "engines", "graphs", "settings")
 HOME_OF = {
     "apsw": "duly.storage.sqlite",
     "asyncpg": "duly.storage.postgres",

@@ -8,6 +8,7 @@ from itertools import count
 from duly.application.pace import Pace
 from duly.application.places import Places
 from duly.application.templates import template_known
+from duly.application.webhooks import EndpointBook, add_endpoint
 from duly.domain.errors import InvalidInput
 from duly.domain.groups import (
     Group,
@@ -40,6 +41,7 @@ class Groups:
     storage: Storage
     dice: Dice
     pace: Pace
+    endpoints: EndpointBook
     _places: Places = field(default_factory=Places)
 
     async def create(self, asked: NewGroup, *, owner: str, group_id: str | None = None) -> Group:
@@ -59,10 +61,12 @@ class Groups:
             open=len(ids),
             created_at=now,
         )
+        endpoint = self.endpoints.named(asked.webhook_url, owner=whose, now=now)
 
         async def work(tx: Transaction) -> Group:
             if (found := await tx.groups.get(name)) is not None:
                 return _owned(found, name, whose)
+            await add_endpoint(tx, endpoint)
             await tx.groups.add(group, await _members(tx, group, asked.members, ids), position=position)
             return _owned(await tx.groups.get(name), name, whose)
 

@@ -1,8 +1,9 @@
 """What callers do with templates. `owner` is the caller; an operator names none."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from duly.application.webhooks import EndpointBook, add_endpoint
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import Owner
 from duly.domain.templates import NewTemplate, Template, TemplateChanged, TemplateExists, UnknownTemplate
@@ -15,13 +16,16 @@ MOST_LISTED = 1_000
 @dataclass(frozen=True, slots=True)
 class Templates:
     storage: Storage
+    endpoints: EndpointBook
 
     async def create(self, asked: NewTemplate, *, owner: str) -> Template:
         whose = Owner(text_of(owner, field="owner"))
         now = self.storage.clock.now()
         made = Template(asked=asked, owner=whose, version=1, created_at=now, updated_at=now)
+        endpoint = self.endpoints.named(asked.webhook_url, owner=whose, now=now)
 
         async def work(tx: Transaction) -> Template:
+            await add_endpoint(tx, endpoint)
             if await tx.templates.add(asked, whose, now) or await tx.templates.get(asked.name) == made:
                 return made
             raise TemplateExists(asked.name)
@@ -31,12 +35,14 @@ class Templates:
     async def update(self, asked: NewTemplate, *, owner: str | None, version: int) -> Template:
         """`version` is the one that the change was made from. Jobs that were made from it stay as they are."""
         now = self.storage.clock.now()
+        endpoint = self.endpoints.named(asked.webhook_url, owner=Owner(""), now=now)
 
         async def work(tx: Transaction) -> Template:
             found = known(await tx.templates.lock(asked.name), asked.name, owner)
             if (found.version, found.updated_at, found.asked) == (version + 1, now, asked):
                 return found  # run again after a lost answer
             _require_version(found, version)
+            await add_endpoint(tx, endpoint and replace(endpoint, owner=found.owner))
             await tx.templates.update(asked, now)
             return known(await tx.templates.get(asked.name), asked.name, owner)
 

@@ -32,6 +32,7 @@ from duly.ports.templates import TemplateStore
 from duly.ports.tickets import TicketStore
 from duly.ports.tokens import TokenStore
 from duly.ports.wakeups import Wakeups
+from duly.ports.webhooks import WebhookStore
 from duly.ports.workflows import WorkflowStore
 
 T = TypeVar("T")
@@ -94,6 +95,8 @@ class Transaction(Protocol):
     def tokens(self) -> TokenStore: ...
     @property
     def workflows(self) -> WorkflowStore: ...
+    @property
+    def webhooks(self) -> WebhookStore: ...
 
 
 Work = Callable[[Transaction], Awaitable[T]]

@@ -28,6 +28,7 @@ from duly.storage.sql.sessions import SqlSessions
 from duly.storage.sql.templates import SqlTemplates
 from duly.storage.sql.tickets import SqlTickets
 from duly.storage.sql.tokens import SqlTokens
+from duly.storage.sql.webhooks import SqlWebhooks
 from duly.storage.sql.workflows import SqlWorkflows
 
 
@@ -147,6 +148,10 @@ class SqlTransaction:
     @property
     def workflows(self) -> SqlWorkflows:
         return SqlWorkflows(self._x)
+
+    @property
+    def webhooks(self) -> SqlWebhooks:
+        return SqlWebhooks(self._x)
 
     @property
     def _claims(self) -> Claims:

@@ -1,7 +1,7 @@
 """Sleeps until a slot fires, opens it, and sleeps again."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -12,6 +12,7 @@ from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.ports.storage import Storage
 from duly.ports.telemetry import Telemetry
+from duly.timekeeper.beside import Companion, accompanied_by
 from duly.timekeeper.heart import BEAT, Aside, Heart
 
 _SHORTEST_BACKOFF = Micros(SECOND // 5)
@@ -31,6 +32,7 @@ class Timekeeper:
 
     `aside` is where the heart beats; without one it beats in this event loop. `lapse` gives up holds whose holders are
     gone, and answers whether there may be more; `expire` acts on reviews that nobody decided in time, likewise.
+    What is `beside` it runs as long as it does.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Timekeeper:
         aside: Callable[[], Aside] | None = None,
         lapse: Callable[[], Awaitable[bool]] | None = None,
         expire: Callable[[], Awaitable[bool]] | None = None,
+        beside: Sequence[Companion] = (),
     ) -> None:
         self._keeping = keeping
         self._storage = keeping.storage
@@ -49,6 +52,7 @@ class Timekeeper:
         self._new_aside = aside or (lambda: _InThisLoop(keeping.storage))
         self._lapse_due = lapse
         self._expire_due = expire
+        self._beside = beside
         self._rests: dict[str, _Rest] = {}
         self._agree_at = 0
         self._nudge = asyncio.Event()
@@ -63,7 +67,7 @@ class Timekeeper:
         listener = self._storage.wakeups.listen()
         listening = asyncio.create_task(self._listen(listener.wait))
         try:
-            async with self._heart():
+            async with self._heart(), accompanied_by(self._beside):
                 await self._keep_time()
             await self._beat_last()
         finally:

@@ -5,6 +5,7 @@ CANCEL = "cancel"
 TICKET = "ticket"
 SCHEDULES = "schedules"
 REVIEWS = "reviews"
+WEBHOOKS = "webhooks"
 
 
 def pool_topic(name: str) -> str:

@@ -1,0 +1,139 @@
+"""What a courier does, one transaction each: fan out what has ended, claim what is due, report what became of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from duly.application.webhooks import disable
+from duly.domain.ids import Owner
+from duly.domain.instants import Instant
+from duly.domain.webhooks.deliveries import (
+    DEFAULT_PACE,
+    GIVEN_UP,
+    Answer,
+    Attempt,
+    DeliveryPace,
+    Errand,
+    after,
+)
+from duly.domain.webhooks.endpoints import GONE, Endpoint
+from duly.domain.webhooks.events import Ended, Event
+from duly.ports.dice import Dice
+from duly.ports.storage import Storage, Transaction
+from duly.ports.webhooks import Wording
+
+FAN_OUT_BATCH = 100
+_DISABLED = "the webhook is disabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Deliveries:
+    storage: Storage
+    dice: Dice
+    wording: Wording
+    pace: DeliveryPace = DEFAULT_PACE
+
+    async def next_at(self) -> tuple[bool, Instant | None]:
+        """Whether anybody may ever want to be told, and when the next delivery is due."""
+
+        async def work(tx: Transaction) -> tuple[bool, Instant | None]:
+            has_work = await tx.webhooks.has_work()
+            return has_work, await tx.webhooks.next_at() if has_work else None
+
+        return await self.storage.read(work)
+
+    async def fan_out(self) -> bool:
+        """Makes events and deliveries of what has ended; answers whether there may be more."""
+        now = self.storage.clock.now()
+        drawn = [self.dice.new_id("evt") for _ in range(FAN_OUT_BATCH)]
+
+        async def work(tx: Transaction) -> int:
+            found = await tx.webhooks.ended(FAN_OUT_BATCH)
+            listening: dict[Owner | None, Sequence[Endpoint]] = {}
+            for event_id, ended in zip(drawn, found, strict=False):
+                if ended.owner not in listening:
+                    listening[ended.owner] = await tx.webhooks.listening_to(ended.owner)
+                wanting = [each for each in listening[ended.owner] if each.wants(ended)]
+                if wanting:
+                    await self._tell(tx, event_id, ended, wanting, now)
+            await tx.webhooks.take([ended.seq for ended in found])
+            return len(found)
+
+        return await self.storage.transact(work) == FAN_OUT_BATCH
+
+    async def _tell(
+        self, tx: Transaction, event_id: str, ended: Ended, wanting: Sequence[Endpoint], now: Instant
+    ) -> None:
+        subject_id, body = self.wording(ended)
+        event = Event(
+            id=event_id,
+            type=ended.type,
+            owner=ended.owner,
+            subject_id=subject_id,
+            occurred_at=ended.occurred_at,
+            body=body,
+        )
+        # Named by both, so that a rerun names them alike; an event's deliveries sort as their events do.
+        deliveries = [(f"dlv_{event_id.removeprefix('evt_')}{place:x}", each.id) for place, each in enumerate(wanting)]
+        await tx.webhooks.tell(event, deliveries, now=now, give_up=Instant(now + self.pace.give_up_after))
+
+    async def claim(self, most: int) -> list[Errand]:
+        """The next deliveries, which nobody else gets until the lease is over."""
+        now, claim = self.storage.clock.now(), self.dice.new_id("clm")
+
+        async def work(tx: Transaction) -> list[Errand]:
+            due, held = await tx.webhooks.due(now, most, claim=claim)
+            return held or [errand for errand in due if await self._take(tx, errand, now)]
+
+        return await self.storage.transact(work)
+
+    async def _take(self, tx: Transaction, errand: Errand, now: Instant) -> bool:
+        """Whether it may be sent now; if not, it waits, or has failed."""
+        delivery, endpoint = errand.delivery, errand.endpoint
+        if not endpoint.is_enabled or delivery.give_up_at <= now:
+            await tx.webhooks.fail(delivery.id, error=GIVEN_UP if endpoint.is_enabled else _DISABLED, now=now)
+            return False
+        until = Instant(now + self.pace.lease)
+        breaker = await tx.webhooks.breaker(endpoint)
+        if breaker.is_open(now) and breaker.open_until is not None:
+            await tx.webhooks.postpone(delivery.id, until=breaker.open_until)
+            return False
+        await tx.webhooks.claim(delivery.id, errand.claim, until=until)
+        if breaker.is_half_open(now):
+            await tx.webhooks.save_breaker(endpoint, breaker.probed_by(delivery.id, until=until))
+            await tx.webhooks.postpone_host(endpoint, until=until)
+        return True
+
+    async def report(self, errand: Errand, answer: Answer) -> bool:
+        """What a try met; nothing is written if the claim was lost. Answers whether it was good."""
+        now, fraction = self.storage.clock.now(), self.dice.fraction()
+        tried = after(errand.delivery, answer, now=now, fraction=fraction, pace=self.pace)
+        attempt = Attempt(
+            number=tried.attempts,
+            at=now,
+            ms=answer.ms,
+            status=answer.status,
+            error=answer.error,
+            excerpt=answer.excerpt,
+        )
+
+        async def work(tx: Transaction) -> bool:
+            if not await tx.webhooks.report(tried, errand.claim):
+                return False
+            await tx.webhooks.add_attempt(tried.id, attempt)
+            await self._judge_host(tx, errand, answer, now)
+            if answer.is_gone:
+                endpoint = await tx.webhooks.lock(errand.endpoint.id)
+                if endpoint is not None and endpoint.is_enabled:
+                    await disable(tx, endpoint, reason=GONE, now=now)
+            return True
+
+        return await self.storage.transact(work)
+
+    async def _judge_host(self, tx: Transaction, errand: Errand, answer: Answer, now: Instant) -> None:
+        was = await tx.webhooks.breaker(errand.endpoint)
+        breaker = was.after(errand.delivery.id, answer, now=now, pace=self.pace)
+        if breaker == was:
+            return
+        await tx.webhooks.save_breaker(errand.endpoint, breaker)
+        if breaker.open_until is not None:
+            await tx.webhooks.postpone_host(errand.endpoint, until=breaker.open_until)

@@ -1,0 +1,1 @@
+"""Delivers webhooks: calls out, safely, and at least once."""
