@@ -49,6 +49,7 @@ class Line:
     token: int = 0
     key: str | None = None
     run: str | None = None
+    said: str | None = None
 
 
 class JournalReader:

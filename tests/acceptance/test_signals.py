@@ -7,6 +7,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from duly.domain.groups import GroupMode, GroupStatus, NewGroup, NewMember
 from duly.domain.ids import PoolName
 from duly.domain.jobs import NewJob
 from duly.domain.retries import RetryPolicy
@@ -57,6 +58,37 @@ def test_a_worker_told_to_stop_ends_what_runs_claims_nothing_more_and_leaves_the
         checker.entered_twice(runs),
         checker.out_of_order(runs, put),
     )
+
+
+@pytest.mark.req("INV-006")
+@pytest.mark.req("RISK-02")
+def test_a_worker_told_to_stop_in_a_group_ends_its_member_and_leaves_the_next_to_others(
+    database_url: str, tmp_path: Path
+) -> None:
+    async def stop_and_start_again(workers: Workers) -> None:
+        async with opened(database_url, LIMITS) as queue:
+            first = NewJob(kind="work", params={"n": 0, "work_ms": 1_000}, pool=WIDE)
+            second = NewJob(kind="work", params={"n": 1}, pool=WIDE)
+            asked = NewGroup(mode=GroupMode.SEQUENTIAL, members=[NewMember(job=first), NewMember(job=second)])
+            group = await queue.groups.create(asked, owner="ann")
+            pid = workers.start({WIDE: 2})
+            await until(lambda: len(workers.journal.entered()) == 1, within=60, what="the first member runs")
+            workers.send(pid, signal.SIGTERM)
+            assert await workers.exit_code(pid, within=30) == 0
+
+            assert [line.n for line in workers.journal.left()] == [0], "it ended, and nothing else began"
+            assert len(await queue.jobs.upcoming(WIDE)) == 1, "the next member was put with its end"
+            assert (await queue.groups.get(group.id, owner="ann")).status is GroupStatus.RUNNING
+            workers.start({WIDE: 1})
+            await until(lambda: len(workers.journal.left()) == 2, within=60, what="the next worker goes on")
+            await workers.stop_all()
+            assert (await queue.groups.get(group.id, owner="ann")).status is GroupStatus.COMPLETED
+
+    with Workers(database_url, tmp_path, lease_ms=30_000) as workers:
+        asyncio.run(stop_and_start_again(workers))
+
+    facts = asyncio.run(checker.facts_of(database_url))
+    checker.require(checker.left_behind(facts), checker.entered_twice(checker.runs_of(workers.journal.read())))
 
 
 @pytest.mark.req("RISK-02")

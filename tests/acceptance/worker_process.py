@@ -18,6 +18,7 @@ from duly.settings import settings_from
 from duly.worker.worker import GRACE
 from tests.acceptance.bad_handlers import HANDLERS
 from tests.acceptance.journal import Journal
+from tests.acceptance.relay_handlers import relay
 
 
 def session_name(pid: int) -> str:
@@ -29,7 +30,7 @@ async def run(journal: Journal, pools: dict[PoolName, int], grace: Micros) -> No
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked_to_stop.set)
     queue = await Queue.open(settings_from(os.environ))
     worker = queue.worker(
-        handlers={"work": lambda job: handle(journal, job), **HANDLERS},
+        handlers={"work": lambda job: handle(journal, job), "relay": lambda job: relay(journal, job), **HANDLERS},
         pools=pools,
         name=session_name(os.getpid()),
         grace=grace,

@@ -1,8 +1,10 @@
 """A put in the caller's own Postgres transaction: committed with it, gone with it."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import asyncpg
@@ -10,10 +12,10 @@ import psycopg
 import pytest
 
 from duly import Duly, InvalidInput, Settings
-from duly.domain.ids import JobId, JobKey
+from duly.domain.ids import JobId, JobKey, PoolName
 from duly.domain.instants import Micros
-from duly.domain.jobs import JobState, PutOutcome, UnknownJob
-from duly.domain.pools import PoolDraining
+from duly.domain.jobs import JobState, NewJob, PutOutcome, UnknownJob
+from duly.domain.pools import PoolDraining, UnknownPool
 from duly.domain.templates import NewTemplate
 from tests import postgres_server
 
@@ -70,6 +72,22 @@ async def test_with_asyncpg_both_are_committed_or_neither_is(app: Duly, database
         assert not await _is_there(app, gone.job_id)
         assert done == [2]
         assert [row[0] for row in await connection.fetch("SELECT id FROM orders")] == [2]
+    await connection.close()
+
+
+async def test_the_example_of_the_page_runs(app: Duly, database_url: str) -> None:
+    done = _declare(app)
+    page = (Path(__file__).parents[2] / "docs" / "queue.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(f"async def example(app, connection):\n{indent(example, '    ')}", names)  # noqa: S102 - our own page
+    connection = await asyncpg.connect(database_url)
+    async with app.running(timekeeper=False):
+        await connection.execute(TABLE)
+        await names["example"](app, connection)
+        while not done:  # noqa: ASYNC110 - the handler says so
+            await asyncio.sleep(0.01)
+        assert await connection.fetchval("SELECT id FROM orders") == done[0] == 99
     await connection.close()
 
 
@@ -163,7 +181,7 @@ async def test_templates_keys_and_lanes_mean_what_they_mean_elsewhere(app: Duly,
     connection = await asyncpg.connect(database_url)
     async with app:
         await app.queue.templates.create(NewTemplate(name="t", kind="ship", params={"order": 7}), owner="ann")
-        first = await app.put("ship", {"order": 1}, key="k", lane="l")
+        first = await app.queue.jobs.put_from("t", {"order": 1}, owner="ann", key=JobKey("k"), lane=Lane("l"))
         async with connection.transaction():
             jobs = app.queue.within(connection)
             second = await jobs.put_from("t", owner="ann", key=JobKey("k"))
@@ -177,11 +195,14 @@ async def test_a_put_that_is_refused_leaves_the_callers_transaction_as_it_was(ap
     connection = await asyncpg.connect(database_url)
     async with app:
         await connection.execute(TABLE)
-        await app.queue.pools.drain(app._register.jobs["ship"].pool)
+        await app.queue.pools.drain(PoolName("ollama"))
         async with connection.transaction():
             await connection.execute("INSERT INTO orders VALUES (1)")
             with pytest.raises(PoolDraining):
-                await app.put("ship", {"order": 1}, connection=connection)
+                await app.put("ship", {"order": 1}, pool="ollama", connection=connection)
+            half = [NewJob(kind="ship"), NewJob(kind="ship", pool=PoolName("nowhere"))]
+            with pytest.raises(UnknownPool):
+                await app.queue.within(connection).put_many(half)
         assert await connection.fetchval("SELECT count(*) FROM orders") == 1
         assert await connection.fetchval("SELECT count(*) FROM jobs") == 0
     await connection.close()

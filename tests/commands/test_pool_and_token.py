@@ -25,6 +25,14 @@ def test_a_pool_is_defined_changed_and_shown(shell: Shell) -> None:
     assert "slots     3" in shell("pool", "show", "mine").out
 
 
+def test_a_limit_per_owner_is_set_and_taken_away(shell: Shell) -> None:
+    assert done(shell("pool", "set", "mine", "--slots", "3", "--per-owner", "2", "--json"))["per_owner"] == 2
+    assert done(shell("pool", "set", "mine", "--slots", "4", "--json"))["per_owner"] == 2
+    assert done(shell("pool", "set", "mine", "--per-owner", "off", "--json"))["per_owner"] is None
+    assert shell("pool", "set", "mine", "--per-owner", "0").code == 2
+    assert shell("pool", "set", "mine", "--per-owner", "two").code == 2
+
+
 def test_a_pool_that_is_not_there_needs_a_limit(shell: Shell) -> None:
     shell("db", "migrate")
 

@@ -67,3 +67,16 @@ def test_refusals_belong_to_their_families_and_name_the_pool() -> None:
     assert isinstance(needed, Conflict)
     assert [error.code for error in (unknown, draining, needed)] == ["unknown_pool", "pool_draining", "pool_in_use"]
     assert all("'p'" in str(error) for error in (unknown, draining, needed))
+
+
+@pytest.mark.req("RISK-01")
+def test_a_pool_has_no_limit_per_owner_and_no_ageing_unless_somebody_says_so() -> None:
+    assert all(pool.per_owner is None and pool.ageing_ms is None for pool in BUILT_IN_POOLS)
+    assert Pool(name=PoolName("p"), slots=2, per_owner=1).per_owner == 1
+
+
+@pytest.mark.req("RISK-01", error=True)
+@pytest.mark.parametrize("per_owner", [0, -1, True, "2", 1_000_001])
+def test_a_limit_per_owner_that_is_none_is_refused(per_owner: object) -> None:
+    with pytest.raises(InvalidInput, match="per_owner"):
+        Pool(name=PoolName("p"), slots=2, per_owner=per_owner)  # type: ignore[arg-type]

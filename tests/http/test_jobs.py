@@ -133,3 +133,11 @@ async def test_who_takes_over_a_cut_put_finds_its_job(site: Site, has_ended: boo
     assert (answer.status_code, answer.json()["id"]) == (201, first)
     live, ended = [(await site.local.get(URL, params={"ended": each})).json()["items"] for each in ("false", "true")]
     assert len(live) + len(ended) == 1
+
+
+@pytest.mark.req("RISK-01")
+async def test_a_pool_is_given_a_limit_per_owner(site: Site) -> None:
+    assert (await site.local.patch("/api/v1/pools/wide", json={"per_owner": 2})).json()["per_owner"] == 2
+    assert (await site.local.get("/api/v1/pools/wide")).json()["per_owner"] == 2
+    is_problem(await site.local.patch("/api/v1/pools/wide", json={"per_owner": 0}), 422, "invalid_input")
+    assert (await site.local.patch("/api/v1/pools/wide", json={"per_owner": None})).json()["per_owner"] is None

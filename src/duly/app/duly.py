@@ -185,11 +185,21 @@ class Duly:
         self._register.add_graph(declared, schedule)
         return graph_id
 
-    def pool(self, name: str, *, limit: int, prefetch: int = 0, ageing: Duration | None = None) -> str:
-        """Declares how many jobs of a pool run at once, wherever they run; answers its name."""
+    def pool(
+        self,
+        name: str,
+        *,
+        limit: int,
+        prefetch: int = 0,
+        ageing: Duration | None = None,
+        per_owner: int | None = None,
+    ) -> str:
+        """Declares how many jobs of a pool run at once, wherever they run, and of one owner in it; answers its name."""
         whole_number_of(limit, field="limit", least=0, most=MOST_SLOTS)
         ageing_ms = None if ageing is None else ms_of(ageing, field="ageing", least=1, most=DAY_MS)
-        self._register.add_pool(Pool(name=PoolName(name), slots=limit, prefetch=prefetch, ageing_ms=ageing_ms))
+        self._register.add_pool(
+            Pool(name=PoolName(name), slots=limit, prefetch=prefetch, ageing_ms=ageing_ms, per_owner=per_owner)
+        )
         return name
 
     @property

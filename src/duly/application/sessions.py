@@ -1,7 +1,7 @@
 """What worker processes do: hold a session, exchange ended runs for new jobs, take over from the dead."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from duly.application.stopping import is_cancelled
@@ -87,21 +87,22 @@ class Sessions:
         return await self.storage.transact(work)
 
     async def _claim(self, session: SessionId, token: Token, wanted: Mapping[PoolName, Wanted]) -> Exchange:
-        """With nothing to report, a claim is one statement; jobs that need extra resources take a second look."""
+        """With nothing to report, a claim is one statement; extra resources and limits per owner take a second look."""
         now = self.storage.clock.now()
         counts = {pool: want.start for pool, want in wanted.items()}
 
-        async def claim(tx: Transaction) -> Sequence[ClaimedJob]:
+        async def claim(tx: Transaction) -> tuple[Sequence[ClaimedJob], Collection[PoolName]]:
             return await tx.sessions.claim(session, counts, token=token, now=now)
 
-        claimed = await self.storage.transact(claim, single=True)
+        claimed, by_share = await self.storage.transact(claim, single=True)
         started = {job.id: job for job in claimed if job.state == JobState.RUNNING}
         needing = [job for job in claimed if job.state == JobState.CLAIMED]
-        if not needing:
+        if not needing and not by_share:
             return Exchange(started=list(started.values()))
+        shared = {pool: want for pool, want in wanted.items() if pool in by_share}
 
         async def start(tx: Transaction) -> Sequence[ClaimedJob]:
-            begun = (await tx.sessions.exchange(session, (), needing, {}, token=token, now=now)).started
+            begun = (await tx.sessions.exchange(session, (), needing, shared, token=token, now=now)).started
             # Jobs that had to be parked leave their turn to the next.
             parked = Counter(job.pool for job in needing if job.id not in {done.id for done in begun})
             if not parked:

@@ -29,6 +29,7 @@ def define(parser: Parser) -> None:
     set_.add_argument("--mode", choices=list(PoolMode), help="paused starts none, draining takes no new ones")
     set_.add_argument("--prefetch", type=whole(0, 1_000), metavar="N", help="how many more a worker may hold ready")
     set_.add_argument("--ageing", metavar="SPAN", help="one priority for every such span of waiting; off for none")
+    set_.add_argument("--per-owner", metavar="N", help="how many of one owner may run at once; off for no such limit")
     add_dry_run(set_)
     for command in (listed, show_, set_):
         add_json(command)
@@ -84,11 +85,21 @@ def _asked(options: Options, old: Pool) -> Pool:
         "prefetch": options.prefetch,
     }
     pool = replace(old, **{name: value for name, value in given.items() if value is not None})
+    if options.per_owner is not None:
+        pool = replace(pool, per_owner=_per_owner(options.per_owner))
     if options.ageing is None:
         return pool
     if options.ageing == "off":
         return replace(pool, ageing_ms=None)
     return replace(pool, ageing_ms=span_from(options.ageing, field="--ageing") // 1_000)
+
+
+def _per_owner(text: str) -> int | None:
+    if text == "off":
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise InvalidInput("--per-owner", f"{text[:40]!r} is no number of jobs", fix="write --per-owner 2, or off")
+    return int(text)
 
 
 def _told(options: Options, pool: Pool) -> int:

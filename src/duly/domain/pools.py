@@ -22,6 +22,7 @@ class Pool:
     """`slots` is the limit, `used` what runs or is claimed under it, `tickets` the direct calls waiting for a place.
 
     With `ageing_ms` set, a job gains one priority for every such span it has waited; `None` keeps priorities fixed.
+    With `per_owner` set, no owner's jobs have more places than that at once, however many are ready.
     """
 
     name: PoolName
@@ -31,6 +32,7 @@ class Pool:
     ageing_ms: int | None = None
     used: int = 0
     tickets: int = 0
+    per_owner: int | None = None
 
     def __post_init__(self) -> None:
         name_of(self.name, field="pool")
@@ -43,6 +45,8 @@ class Pool:
         whole_number_of(self.prefetch, field="prefetch", least=0, most=1_000)
         if self.ageing_ms is not None:
             whole_number_of(self.ageing_ms, field="ageing_ms", least=1, most=86_400_000)
+        if self.per_owner is not None:
+            whole_number_of(self.per_owner, field="per_owner", least=1, most=MOST_SLOTS)
 
     @property
     def has_room(self) -> bool:

@@ -1,6 +1,6 @@
 """Sessions and their claims, as a store keeps them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from duly.domain.ids import JobId, PoolName, SessionId, Token
@@ -24,8 +24,11 @@ class SessionStore(Protocol):
 
     async def claim(
         self, session: SessionId, wanted: Mapping[PoolName, int], *, token: Token, now: Instant
-    ) -> Sequence[ClaimedJob]:
-        """The next jobs of each pool, in one statement. One that needs extra resources is held, not started."""
+    ) -> tuple[Sequence[ClaimedJob], Collection[PoolName]]:
+        """The next jobs of each pool, in one statement. One that needs extra resources is held, not started.
+
+        Also answers which of the pools have a limit per owner: of those it takes none, an exchange does.
+        """
 
     async def exchange(
         self,

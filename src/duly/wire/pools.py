@@ -17,6 +17,9 @@ class Pool(Shape):
     ageing_ms: Annotated[int | None, Field(description="A job gains one priority for every such span of waiting.")]
     used: int
     tickets: int
+    per_owner: Annotated[
+        int | None, Field(description="How many jobs of one owner may run at once; null: as many as there is room for.")
+    ]
 
 
 class PoolPatch(Shape):
@@ -28,6 +31,7 @@ class PoolPatch(Shape):
     mode: Annotated[PoolMode, Field(strict=False)] = PoolMode.OPEN
     prefetch: int = 0
     ageing_ms: int | None = None
+    per_owner: int | None = None
 
     def given(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.model_fields_set}
@@ -42,4 +46,5 @@ def pool_shape(pool: DomainPool) -> Pool:
         ageing_ms=pool.ageing_ms,
         used=pool.used,
         tickets=pool.tickets,
+        per_owner=pool.per_owner,
     )

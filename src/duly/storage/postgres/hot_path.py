@@ -34,7 +34,24 @@ class PostgresHotPath:
         )
         if not rows:
             raise SessionLost(order.session)
-        return [ClaimedJob._make(row) for row in rows if row[0] is not None]
+        claimed = [ClaimedJob._make(row) for row in rows if row[0] is not None]
+        if len(claimed) < len(rows):
+            order.by_share = {row[5] for row in rows if row[0] is None and row[5] is not None}
+        return claimed
+
+    async def claim_by_share(
+        self, x: Executor, order: ClaimOrder, wanted: Sequence[tuple[str, int]]
+    ) -> Sequence[ClaimedJob]:
+        await self.lock_pools(x, sorted(name for name, _ in wanted))
+        rows = await x.each(
+            "claim_by_share",
+            wanted,
+            session=order.session,
+            token=order.token,
+            now=order.now,
+            state=order.state.value,
+        )
+        return [ClaimedJob._make(row) for row in rows]
 
     async def _claim_nothing(self, x: Executor, session: SessionId) -> Sequence[ClaimedJob]:
         """A statement of no rows would answer none, which means that the session is gone."""

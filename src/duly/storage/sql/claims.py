@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from duly.domain.executions import GRAPH_RUN
@@ -31,7 +31,15 @@ class HotPath(Protocol):
         """Ends runs whose claims are still good; answers (id, lane, pool, resources, ledger_run, member) of each."""
 
     async def claim(self, x: Executor, order: "ClaimOrder", wanted: Sequence[tuple[str, int]]) -> Sequence[ClaimedJob]:
-        """Takes the next jobs, counts them in pools and session, or raises SessionLost."""
+        """Takes the next jobs, counts them in pools and session, or raises SessionLost.
+
+        Of pools with a limit per owner it takes none, and names them in the order: those are `claim_by_share`d.
+        """
+
+    async def claim_by_share(
+        self, x: Executor, order: "ClaimOrder", wanted: Sequence[tuple[str, int]]
+    ) -> Sequence[ClaimedJob]:
+        """Takes the next jobs of pools with a limit per owner, in a statement after the one that locks them."""
 
 
 @dataclass(slots=True)
@@ -43,6 +51,7 @@ class ClaimOrder:
     now: Instant
     ended: int = 0
     state: JobState = JobState.RUNNING
+    by_share: set[str] = field(default_factory=set)
 
 
 class Claims:
@@ -57,11 +66,17 @@ class Claims:
         """In one statement, unless the answer to it was lost: then what it claimed is found, not claimed anew."""
         if self._x.rerun and (earlier := await self._claimed_before(order)):
             return earlier
-        return await self.claim(order, wanted)
+        claimed = await self._hot.claim(self._x, order, [(pool, count) for pool, count in wanted.items() if count])
+        return sorted(claimed, key=_place)
 
     async def claim(self, order: ClaimOrder, wanted: Mapping[PoolName, int]) -> list[ClaimedJob]:
         """A job that needs extra resources is held, not started."""
-        claimed = await self._hot.claim(self._x, order, [(pool, count) for pool, count in wanted.items() if count])
+        order.by_share = set()
+        asked = [(pool, count) for pool, count in wanted.items() if count]
+        claimed = [*await self._hot.claim(self._x, order, asked)]
+        if order.by_share:
+            shared = [(pool, count) for pool, count in asked if pool in order.by_share]
+            claimed += await self._hot.claim_by_share(self._x, order, shared)
         return sorted(claimed, key=_place)
 
     async def exchange(
@@ -214,10 +229,9 @@ class Claims:
         for pool in missing:
             # So many had to be parked that this exchange stops here: whoever is idle goes on at once.
             self._x.wake(pool_topic(pool))
-        prefetch = [(pool, want.prefetch) for pool, want in wanted.items() if want.prefetch]
+        prefetch = {pool: want.prefetch for pool, want in wanted.items() if want.prefetch}
         if prefetch:
-            holding = replace(order, ended=0, state=JobState.CLAIMED)
-            held += sorted(await self._hot.claim(self._x, holding, prefetch), key=_place)
+            held += await self.claim(replace(order, ended=0, state=JobState.CLAIMED), prefetch)
         await self._rest(order)
 
     async def _rest(self, order: ClaimOrder) -> None:

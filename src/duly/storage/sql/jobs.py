@@ -162,6 +162,7 @@ class SqlJobs:
         )
         # It asks for something else now, and does not come from where it came from.
         await self._x.fetch("forget_origin", chain=standing.id)
+        await self._x.fetch("name_share", id=standing.id)
         if standing.lane and standing.lane != new.lane:
             await self._lanes.leave([standing.lane])
         if new.lane and entry.is_due:

@@ -38,7 +38,10 @@ class SqlPools:
             mode=pool.mode.value,
             prefetch=pool.prefetch,
             ageing_ms=pool.ageing_ms,
+            per_owner=pool.per_owner,
         )
+        if before and (pool_from_row(before[0]).per_owner is None) != (pool.per_owner is None):
+            await self._x.fetch("name_shares_of_pool", name=pool.name)
         if before and pool_from_row(before[0]).ageing_ms != pool.ageing_ms:
             await self._rerank(pool.name)
         await self._claims.unpark([pool.name])

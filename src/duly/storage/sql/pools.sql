@@ -6,7 +6,7 @@ jobs.resources IS NOT NULL
   AND replace(',' || jobs.resources || ',', ',' || pools.name || ',', '') <> ',' || jobs.resources || ','
 
 -- fragment: pool_columns
-name, slots, mode, prefetch, ageing_ms, used, tickets
+name, slots, mode, prefetch, ageing_ms, used, tickets, per_owner
 
 -- name: pool_by_name
 SELECT {pool_columns} FROM pools WHERE name = :name
@@ -29,9 +29,11 @@ SELECT name FROM pools ORDER BY name {lock:no key update}
 SELECT {pool_columns} FROM pools ORDER BY name
 
 -- name: save_pool
-INSERT INTO pools (name, slots, mode, prefetch, ageing_ms) VALUES (:name, :slots, :mode, :prefetch, :ageing_ms)
+INSERT INTO pools (name, slots, mode, prefetch, ageing_ms, per_owner)
+VALUES (:name, :slots, :mode, :prefetch, :ageing_ms, :per_owner)
 ON CONFLICT (name) DO UPDATE SET
-  slots = excluded.slots, mode = excluded.mode, prefetch = excluded.prefetch, ageing_ms = excluded.ageing_ms
+  slots = excluded.slots, mode = excluded.mode, prefetch = excluded.prefetch, ageing_ms = excluded.ageing_ms,
+  per_owner = excluded.per_owner
 
 -- name: rerank_pool
 -- Ageing was switched on or off: every place is computed anew, once.

@@ -168,6 +168,7 @@ def pool_from_row(row: Row) -> Pool:
         ageing_ms=row[4],
         used=row[5],
         tickets=row[6],
+        per_owner=row[7],
     )
 
 

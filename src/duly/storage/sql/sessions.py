@@ -1,7 +1,7 @@
 """Sessions in SQL: leases, heartbeats, rescue."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from duly.domain.ids import JobId, PoolName, SessionId, Token
@@ -73,9 +73,10 @@ class SqlSessions:
 
     async def claim(
         self, session: SessionId, wanted: Mapping[PoolName, int], *, token: Token, now: Instant
-    ) -> Sequence[ClaimedJob]:
+    ) -> tuple[Sequence[ClaimedJob], Collection[PoolName]]:
+        order = ClaimOrder(session, token, now)
         with _within_capacity_of(session):
-            return await self._claims.claim_once(ClaimOrder(session, token, now), wanted)
+            return await self._claims.claim_once(order, wanted), {PoolName(name) for name in order.by_share}
 
     async def exchange(
         self,

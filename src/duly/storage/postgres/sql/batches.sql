@@ -16,14 +16,17 @@
 -- In lane order, so that two batches wait for each other at one place only. Its pool is kept from being removed or
 -- reranked until commit; claims and ends, which only count in the pool's row, do not wait for that.
 WITH open_pools AS MATERIALIZED (
-  SELECT name, mode, ageing_ms FROM pools WHERE name = ANY(:pool::text[]) ORDER BY name FOR KEY SHARE
+  SELECT name, mode, ageing_ms, per_owner FROM pools WHERE name = ANY(:pool::text[]) ORDER BY name FOR KEY SHARE
 )
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
-                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run, member)
+                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run, member, share)
 SELECT new.id, new.kind, new.payload, new.key, new.lane, new.pool, new.resources, new.priority,
        CASE WHEN p.ageing_ms IS NULL THEN -new.priority ELSE new.position - new.priority * p.ageing_ms * 1000 END,
        new.position, new.run_at, new.created_at, new.state, new.attempt, new.max_attempts, new.backoff_ms,
-       new.backoff_cap_ms, new.timeout_ms, new.retry_of, new.chain, new.ledger_run, new.member
+       new.backoff_cap_ms, new.timeout_ms, new.retry_of, new.chain, new.ledger_run, new.member,
+       CASE WHEN p.per_owner IS NULL THEN NULL ELSE COALESCE(
+         (SELECT owner_user_id FROM job_origins WHERE chain_id = new.chain),
+         (SELECT owner_user_id FROM schedule_runs WHERE id = new.ledger_run), split_part(new.lane, '/', 1), '') END
 FROM (
   SELECT id, payload, key, lane, resources, position, timeout_ms, retry_of, chain, ledger_run, member,
          COALESCE(kind, (:kind::text[])[1]) AS kind, COALESCE(pool, (:pool::text[])[1]) AS pool,
@@ -48,13 +51,16 @@ RETURNING id
 
 -- fragment: insert_one
 INSERT INTO jobs (id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state,
-                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run, member)
-SELECT :id, :kind, :payload, :key, :lane, :pool, :resources, :priority::bigint,
+                  attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run, member, share)
+SELECT :id, :kind, :payload, :key, :lane::text, :pool, :resources, :priority::bigint,
        CASE WHEN p.ageing_ms IS NULL THEN -:priority::bigint
             ELSE :position::bigint - :priority::bigint * p.ageing_ms * 1000 END,
        :position::bigint, :run_at::bigint, :created_at::bigint, :state, :attempt::bigint, :max_attempts::bigint,
-       :backoff_ms::bigint, :backoff_cap_ms::bigint, :timeout_ms::bigint, :retry_of::text, :chain,
-       :ledger_run, :member::text
+       :backoff_ms::bigint, :backoff_cap_ms::bigint, :timeout_ms::bigint, :retry_of::text, :chain::text,
+       :ledger_run::text, :member::text,
+       CASE WHEN p.per_owner IS NULL THEN NULL ELSE COALESCE(
+         (SELECT owner_user_id FROM job_origins WHERE chain_id = :chain::text),
+         (SELECT owner_user_id FROM schedule_runs WHERE id = :ledger_run::text), split_part(:lane::text, '/', 1), '') END
 FROM pools p
 WHERE p.name = :pool AND (p.mode <> 'draining' OR :retry_of::text IS NOT NULL OR :member::text IS NOT NULL)
   AND NOT EXISTS (SELECT FROM finished_jobs f WHERE f.id = :id)
@@ -81,15 +87,15 @@ SELECT added.id FROM added CROSS JOIN pg_notify('duly', :hint) AS told
 -- Many new jobs that differ in their payloads only, without keys and lanes: nothing but the pool can be in their way.
 -- Answers nothing if that takes none; else it is held as by `insert_jobs`.
 WITH open_pool AS MATERIALIZED (
-  SELECT name, ageing_ms FROM pools WHERE name = :pool AND mode <> 'draining' FOR KEY SHARE
+  SELECT name, ageing_ms, per_owner FROM pools WHERE name = :pool AND mode <> 'draining' FOR KEY SHARE
 ), added AS (
   INSERT INTO jobs (id, kind, payload, pool, priority, rank, position, run_at, created_at, state, attempt,
-                    max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
+                    max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain, share)
   SELECT new.id, :kind, new.payload, p.name, :priority::bigint,
          CASE WHEN p.ageing_ms IS NULL THEN -:priority::bigint
               ELSE new.position - :priority::bigint * p.ageing_ms * 1000 END,
          new.position, :run_at::bigint, :created_at::bigint, :state, 1, :max_attempts::bigint, :backoff_ms::bigint,
-         :backoff_cap_ms::bigint, :timeout_ms::bigint, new.id
+         :backoff_cap_ms::bigint, :timeout_ms::bigint, new.id, CASE WHEN p.per_owner IS NOT NULL THEN '' END
   FROM open_pool p, unnest(:id::text[], :payload::text[], :position::bigint[]) AS new(id, payload, position)
 )
 SELECT name FROM open_pool
@@ -170,7 +176,7 @@ SELECT name FROM pools WHERE name = ANY(:name::text[]) ORDER BY name FOR NO KEY 
 UPDATE pools SET used = used - r.freed
 FROM unnest(:name::text[], :freed::bigint[]) AS r(name, freed)
 WHERE pools.name = r.name
-RETURNING pools.name, pools.used + r.freed + pools.tickets >= pools.slots,
+RETURNING pools.name, pools.used + r.freed + pools.tickets >= pools.slots OR pools.per_owner IS NOT NULL,
           pools.parked > 0
 
 -- name: claim
@@ -181,12 +187,13 @@ RETURNING pools.name, pools.used + r.freed + pools.tickets >= pools.slots,
 -- looked at. The rows are picked and locked into an array, because joining them made the planner walk the whole primary
 -- key; by their places, which saves looking each up again. One that was changed at this very moment is left for the next
 -- claim: its new place is not ours to see. One that is locked is passed over: whoever ends it may wait for our pools.
+-- Pools with a limit per owner are left alone; a row without an id names each: `claim_by_share` them.
 WITH alive AS (
   SELECT id FROM sessions WHERE id = :session FOR NO KEY UPDATE
 ), room AS (
   SELECT p.name, LEAST(w.wanted, p.slots - p.used - p.tickets) AS free
   FROM unnest(:pool::text[], :wanted::bigint[]) AS w(pool, wanted) JOIN pools p ON p.name = w.pool
-  WHERE p.mode <> 'paused' AND EXISTS (SELECT FROM alive)
+  WHERE p.mode <> 'paused' AND p.per_owner IS NULL AND EXISTS (SELECT FROM alive)
   ORDER BY p.name FOR NO KEY UPDATE OF p
 ), claimed AS (
   UPDATE jobs SET
@@ -210,6 +217,9 @@ WITH alive AS (
     AND status IN ('pending', 'running')
 )
 SELECT claimed.* FROM alive LEFT JOIN claimed ON true
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM pools WHERE name = ANY(:pool::text[]) AND per_owner IS NOT NULL AND EXISTS (SELECT FROM alive)
 
 -- name: claim_in_one_pool
 -- columns: pool wanted
@@ -218,7 +228,7 @@ SELECT claimed.* FROM alive LEFT JOIN claimed ON true
 WITH alive AS (
   SELECT id FROM sessions WHERE id = :session FOR NO KEY UPDATE
 ), room AS (
-  SELECT LEAST(:wanted::bigint, slots - used - tickets) AS free FROM pools
+  SELECT CASE WHEN per_owner IS NULL THEN LEAST(:wanted::bigint, slots - used - tickets) END AS free FROM pools
   WHERE name = :pool AND mode <> 'paused' AND EXISTS (SELECT FROM alive) FOR NO KEY UPDATE
 ), claimed AS (
   UPDATE jobs SET
@@ -241,6 +251,9 @@ WITH alive AS (
     AND status IN ('pending', 'running')
 )
 SELECT claimed.* FROM alive LEFT JOIN claimed ON true
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, :pool, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM room WHERE free IS NULL
 
 -- name: start
 -- columns: id token
@@ -480,6 +493,11 @@ WHERE s.id = ANY(:schedule_id::text[])
 
 -- name: save_origins
 -- columns: chain_id owner_user_id template template_version params_schema webhook_url
+-- Where shares count, the job that was put is its owner's now.
+WITH owned AS (
+  UPDATE jobs SET share = o.owner FROM unnest(:chain_id::text[], :owner_user_id::text[]) AS o(chain, owner)
+  WHERE jobs.id = ANY(:chain_id::text[]) AND jobs.id = o.chain AND jobs.share IS NOT NULL
+)
 INSERT INTO job_origins (chain_id, owner_user_id, template, template_version, params_schema, webhook_url)
 SELECT * FROM unnest(:chain_id::text[], :owner_user_id::text[], :template::text[], :template_version::bigint[],
                      :params_schema::text[], :webhook_url::text[])

@@ -25,9 +25,9 @@ SELECT EXISTS (SELECT 1 FROM arrivals)
 -- name: absorb_arrivals
 -- The id is all that can be in the way: of a job that is there already.
 INSERT INTO jobs (id, kind, payload, pool, priority, rank, position, run_at, created_at, state, attempt, max_attempts,
-                  backoff_ms, backoff_cap_ms, timeout_ms, chain)
+                  backoff_ms, backoff_cap_ms, timeout_ms, chain, share)
 SELECT id, kind, payload, pool, priority, rank, position, run_at, created_at, state, 1, max_attempts, backoff_ms,
-       backoff_cap_ms, timeout_ms, id
+       backoff_cap_ms, timeout_ms, id, (SELECT '' FROM pools WHERE name = arrivals.pool AND per_owner IS NOT NULL)
 FROM arrivals WHERE true ORDER BY position
 ON CONFLICT (id) DO NOTHING
 
@@ -40,11 +40,11 @@ DELETE FROM arrivals
 CREATE TEMP VIEW jobs AS
 SELECT id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state, parked_on,
        attempt, max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, session, token, started_at,
-       cancel_reason, ledger_run, member
+       cancel_reason, ledger_run, member, share
 FROM main.jobs
 UNION ALL
 SELECT id, kind, payload, CAST(NULL AS TEXT), CAST(NULL AS TEXT), pool, CAST(NULL AS TEXT), priority, rank, position,
        run_at, created_at, state, CAST(NULL AS TEXT), CAST(1 AS INTEGER), max_attempts, backoff_ms, backoff_cap_ms,
        timeout_ms, CAST(NULL AS TEXT), id, CAST(NULL AS TEXT), CAST(NULL AS INTEGER), CAST(NULL AS INTEGER),
-       CAST(NULL AS TEXT), CAST(NULL AS TEXT), CAST(NULL AS TEXT)
+       CAST(NULL AS TEXT), CAST(NULL AS TEXT), CAST(NULL AS TEXT), CAST(NULL AS TEXT)
 FROM main.arrivals

@@ -8,14 +8,19 @@
 -- so more plainly, but keeps a journal of its own for every row.
 INSERT OR IGNORE INTO jobs (
   id, kind, payload, key, lane, pool, resources, priority, rank, position, run_at, created_at, state, attempt,
-  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run, member)
+  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, retry_of, chain, ledger_run, member, share)
 VALUES (
   :id, :kind, :payload, :key, :lane, :pool, :resources, :priority,
   (SELECT CASE WHEN ageing_ms IS NULL THEN -:priority ELSE :position - :priority * ageing_ms * 1000 END FROM pools
    WHERE name = :pool AND (mode <> 'draining' OR :retry_of IS NOT NULL OR :member IS NOT NULL)
      AND NOT EXISTS (SELECT 1 FROM finished_jobs f WHERE f.id = :id)),
   :position, :run_at, :created_at, :state, :attempt, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :retry_of,
-  :chain, :ledger_run, :member)
+  :chain, :ledger_run, :member,
+  (SELECT COALESCE(
+     (SELECT owner_user_id FROM job_origins WHERE chain_id = :chain),
+     (SELECT owner_user_id FROM schedule_runs WHERE id = :ledger_run),
+     substr(:lane, 1, instr(:lane || '/', '/') - 1), '')
+   FROM pools WHERE name = :pool AND per_owner IS NOT NULL))
 
 -- name: insert_alike
 -- columns: id payload position
@@ -23,11 +28,12 @@ VALUES (
 -- Many new jobs that differ in their payloads only, without keys and lanes: nothing but the pool can be in their way.
 -- Answers nothing if that takes none.
 INSERT OR IGNORE INTO jobs (id, kind, payload, pool, priority, rank, position, run_at, created_at, state, attempt,
-                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain)
+                  max_attempts, backoff_ms, backoff_cap_ms, timeout_ms, chain, share)
 VALUES (:id, :kind, :payload, :pool, :priority,
         (SELECT CASE WHEN ageing_ms IS NULL THEN -:priority ELSE :position - :priority * ageing_ms * 1000 END FROM pools
          WHERE name = :pool AND mode <> 'draining'),
-        :position, :run_at, :created_at, :state, 1, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :id)
+        :position, :run_at, :created_at, :state, 1, :max_attempts, :backoff_ms, :backoff_cap_ms, :timeout_ms, :id,
+        (SELECT '' FROM pools WHERE name = :pool AND per_owner IS NOT NULL))
 
 -- name: record_finished
 -- columns: id token status error exit_code result retryable
@@ -80,7 +86,7 @@ SELECT {job_columns} FROM jobs WHERE id = :id AND session = :session AND token =
 -- name: release_slots
 -- columns: name freed
 UPDATE pools SET used = used - :freed WHERE name = :name
-RETURNING name, used + :freed + tickets >= slots, parked > 0
+RETURNING name, used + :freed + tickets >= slots OR per_owner IS NOT NULL, parked > 0
 
 -- name: rest_session
 -- Frees the executors whose runs ended; nothing is answered if the session is gone.
@@ -89,13 +95,15 @@ UPDATE sessions SET busy = busy - :ended WHERE id = :session RETURNING id
 -- name: claim
 -- columns: pool wanted
 -- The next jobs in the pool's order, as many as the pool has room for. One with extra resources is held until it has them.
+-- None of a pool with a limit per owner.
 UPDATE jobs SET
   state = CASE WHEN resources IS NULL THEN :state ELSE 'claimed' END,
   started_at = CASE WHEN resources IS NULL AND :state = 'running' THEN :now END,
   session = :session, token = :token
 WHERE id IN (
   SELECT id FROM jobs WHERE pool = :pool AND state = 'ready' ORDER BY {in_order}
-  LIMIT (SELECT max(0, min(:wanted, slots - used - tickets)) FROM pools WHERE name = :pool AND mode <> 'paused'
+  LIMIT (SELECT max(0, min(:wanted, slots - used - tickets)) FROM pools
+         WHERE name = :pool AND mode <> 'paused' AND per_owner IS NULL
          UNION ALL SELECT 0 LIMIT 1))
 RETURNING {claimed_columns}
 
