@@ -12,7 +12,7 @@ async def test_a_kind_is_known_while_a_session_that_said_it_lives(world: World) 
     await sessions.open(name="a", kinds=["send", "shout"], lease=lease)
     await sessions.open(name="b", kinds=["sort"], lease=lease)
 
-    assert await sessions.live_kinds() == {"send", "shout", "sort"}
+    assert await sessions.live_kinds() == frozenset({"send", "shout", "sort"})
     assert await sessions.warning_about("send") is None
     said = await sessions.warning_about("sent")
     assert said == "no worker that is running has a handler for 'sent'; did you mean 'send'?"

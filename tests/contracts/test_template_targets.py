@@ -1,5 +1,7 @@
 """Schedules that run templates: a snapshot when the slot fires, or a run that says why there is none."""
 
+from typing import Any
+
 import pytest
 
 from duly.domain.errors import InvalidInput
@@ -26,7 +28,7 @@ LETTERS = NewTemplate(
 TARGET = Target(kind="template:letters", params={"to": "bob"})
 
 
-async def _lettering(world: World, **policies: object) -> Keeping:
+async def _lettering(world: World, **policies: Any) -> Keeping:
     keeping = Keeping(world)
     await world.queue.templates.create(LETTERS, owner="ann")
     await keeping.schedule(target=TARGET, **policies)
