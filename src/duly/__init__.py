@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from duly.domain.cadence import cron, every, once
     from duly.domain.jobs import JobFailed, JobNotEnded
     from duly.domain.slots import Slot
+    from duly.domain.templates import Command
 
 __all__ = [
+    "Command",
     "Conflict",
     "DoNotRetry",
     "Duly",
@@ -36,6 +38,7 @@ __all__ = [
 
 # Imported when they are asked for, so that whoever needs one of them does not wait for all.
 _HOMES = {
+    "Command": "duly.domain.templates",
     "DoNotRetry": "duly.bootstrap",
     "Duly": "duly.app.duly",
     "JobContext": "duly.bootstrap",

@@ -69,6 +69,7 @@ from duly.system.prices import TablePrices
 from duly.timekeeper.timekeeper import Timekeeper
 from duly.worker.calls import Call as Call  # noqa: PLC0414
 from duly.worker.commands import command as command  # noqa: PLC0414
+from duly.worker.commands import commands as commands  # noqa: PLC0414
 from duly.worker.context import JobContext as JobContext  # noqa: PLC0414
 from duly.worker.context import Stopped as Stopped  # noqa: PLC0414
 from duly.worker.coroutines import in_loop

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from duly import Duly, InvalidInput, Settings
-from duly.domain.ids import JobId, JobKey, PoolName
+from duly.domain.ids import JobId, JobKey, Lane, PoolName
 from duly.domain.instants import Micros
 from duly.domain.jobs import JobState, NewJob, PutOutcome, UnknownJob
 from duly.domain.pools import PoolDraining, UnknownPool

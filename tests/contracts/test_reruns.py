@@ -48,6 +48,18 @@ async def test_moves_end_where_they_ended_the_first_time(world: World) -> None:
     assert await world.kinds() == list("cbda")
 
 
+async def test_places_and_arrangements_are_the_same_after_a_second_run(world: World) -> None:
+    order = forgetful(world).order
+    ids = {kind: await world.put(kind) for kind in "abcde"}
+
+    await order.to_place(ids["d"], 2)
+    await order.to_place(ids["a"], 9)
+    assert await world.kinds() == list("dbcea")
+    await order.arrange([ids["e"], ids["b"], ids["a"]])
+
+    assert await world.kinds() == list("debac")
+
+
 @pytest.mark.parametrize("lane", [None, "l"])
 async def test_a_cancelled_job_is_cancelled_not_refused(world: World, lane: str | None) -> None:
     job_id = await world.put(lane=lane)

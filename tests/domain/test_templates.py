@@ -135,3 +135,14 @@ def test_a_retry_by_hand_is_the_next_attempt_of_its_chain_with_a_new_budget() ->
     assert (again.id, again.retry_of, again.chain, again.attempt) == ("job_4", "job_3", "job_1", 4)
     assert (again.retry.max_attempts, again.retry.backoff_ms, again.timeout_ms) == (6, 7, 5)
     assert (again.kind, again.payload, again.key, again.lane, again.position) == ("mail", '{"n":1}', "k", "lane", 77)
+
+
+def test_a_command_says_how_its_result_is_read_or_nothing() -> None:
+    told = Command(argv=("a",), result="json")
+
+    assert told.as_value() == {"argv": ["a"], "env": {}, "cwd": None, "result": "json"}
+    assert Command.from_value(told.as_value()) == told
+    assert "result" not in Command(argv=("a",)).as_value()
+    assert Command.from_value({"argv": ["a"], "env": {}, "cwd": None}).result is None
+    with pytest.raises(InvalidInput, match="no way to read a result"):
+        Command(argv=("a",), result="yaml")  # type: ignore[arg-type]

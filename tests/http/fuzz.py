@@ -19,6 +19,7 @@ async def tried(place: str, program: str, arguments: argparse.Namespace) -> int:
     try:
         await site.schedule(id="a")
         await site.local.post("/api/v1/schedules/a/trigger")
+        await site.local.post("/api/v1/templates", json={"name": "a", "kind": "greet", "pool": "wide"})
         async with site.keeping_time(), site.served() as served:
             command = (program, "run", f"{served.url}/openapi.json", "--exclude-checks", LEFT_OUT)
             # A stream lasts as long as its run.

@@ -1,11 +1,14 @@
 """The queue's order over HTTP: what the list shows is what workers claim, however jobs were moved."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from duly.domain.ids import Token
+from duly.domain.ids import JobId, Owner, Token
+from duly.domain.requests import Claimed, Request
 from duly.domain.sessions import Wanted
 from duly.domain.tokens import Role
 from tests.http.site import POOL, Site, is_problem
@@ -100,6 +103,23 @@ async def test_what_names_no_place_is_refused_and_changes_nothing(site: Site) ->
     assert await _listed(site) == [a, b]
     assert await _claimed(site, 1) == [a]
     is_problem(await site.local.post(f"{JOBS}/{a}/move", json={"place": 2}), 409, "job_locked")
+
+
+async def test_a_swap_that_may_have_been_made_is_not_made_again(site: Site) -> None:
+    a, b = await _put(site, 2)
+    body = json.dumps({"swap": b}).encode()
+    path = f"{JOBS}/{a}/move"
+    hashed = hashlib.sha256(f"POST {path}?\n[]\n".encode() + body).hexdigest()
+    request = Request(owner=Owner("local"), route=f"admin POST {JOBS}/{{id}}/move", key="k-1", hash=hashed)
+    claimed = await site.queue.requests.claim(request)
+    assert isinstance(claimed, Claimed)
+    await site.queue.order.swap(JobId(a), JobId(b))
+    await site.queue.requests.abandon(request, claimed)
+
+    headers = {"Idempotency-Key": "k-1", "Content-Type": "application/json"}
+    is_problem(await site.local.post(path, content=body, headers=headers), 409, "swap_uncertain")
+
+    assert await _listed(site) == [b, a]
 
 
 async def test_owners_see_and_move_their_own_among_everybodys(site: Site) -> None:

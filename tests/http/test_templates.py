@@ -1,10 +1,13 @@
 """Templates over HTTP: defined, changed by who saw them last, and jobs put from them that stay as they are."""
 
 import asyncio
+import hashlib
 from typing import Any
 
 import pytest
 
+from duly.domain.ids import JobId, Owner
+from duly.domain.requests import Claimed, Request
 from duly.domain.tokens import Role
 from tests.http.site import Site, is_problem
 
@@ -41,6 +44,7 @@ async def test_a_job_is_put_from_a_template_and_later_changes_do_not_reach_it(si
         ({"params": {"to": 7}}, "/params/to"),
         ({"priority": 99_999}, "/priority"),
         ({"run_at": "soon"}, "/run_at"),
+        ({"lane": "schedule:a"}, "/lane"),
         ({"param": {}}, "/param"),
     ],
 )
@@ -62,6 +66,9 @@ async def test_what_a_template_does_not_take_is_refused_with_its_place(
         ({"kind": "duly.command"}, "/kind"),
         ({"schema": {"pattern": "x"}}, "/schema/pattern"),
         ({"webhook_url": "ftp://x"}, "/webhook_url"),
+        ({"pool": "none"}, "/pool"),
+        ({"resources": ["none"]}, "/resources"),
+        ({"lane": "schedule:a"}, "/lane"),
         ({"retry": {"max_attempts": 0}}, "/retry/max_attempts"),
         ({"command": {"argv": ["a\0b"]}, "kind": None}, "/command/argv/0"),
         ({"command": {"argv": ["a"], "result": "yaml"}, "kind": None}, "/command/result"),
@@ -145,6 +152,24 @@ async def test_under_an_idempotency_key_a_job_is_put_once(site: Site) -> None:
     again = await site.local.post(f"{URL}/greet/jobs", headers=key)
 
     assert (first.status_code, again.content) == (201, first.content)
+    assert len((await site.local.get("/api/v1/jobs")).json()["items"]) == 1
+
+
+async def test_who_takes_over_a_cut_put_finds_its_job_whatever_became_of_the_template(site: Site) -> None:
+    await site.local.post(URL, json=GREET)
+    path = f"{URL}/greet/jobs"
+    hashed = hashlib.sha256(f"POST {path}?\n[]\n".encode()).hexdigest()
+    request = Request(owner=Owner("local"), route=f"admin POST {URL}/{{name}}/jobs", key="k-1", hash=hashed)
+    claimed = await site.queue.requests.claim(request)
+    assert isinstance(claimed, Claimed)
+    drawn = JobId(f"job_{claimed.draw}")
+    first = await site.queue.jobs.put_from("greet", owner="local", job_id=drawn)
+    await site.local.delete(f"{URL}/greet")
+    await site.queue.requests.abandon(request, claimed)
+
+    answer = await site.local.post(path, headers={"Idempotency-Key": "k-1"})
+
+    assert (answer.status_code, answer.json()["id"]) == (201, first.job_id)
     assert len((await site.local.get("/api/v1/jobs")).json()["items"]) == 1
 
 

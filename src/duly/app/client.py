@@ -5,16 +5,19 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
-from duly.app.declared import Params
+from duly.app.declared import Params, require_params
 from duly.app.direct import called
 from duly.app.durations import Duration, ms_of
 from duly.app.register import Register
-from duly.app.results import Awaited, result_of
+from duly.app.results import Awaited, end_of_group, job_id_of, result_of
+from duly.app.templates import Asked, member_of
 from duly.application.jobs import Jobs
 from duly.bootstrap import DirectCalls, Queue
 from duly.domain.errors import InvalidInput
+from duly.domain.groups import Group, GroupMode, NewGroup
+from duly.domain.ids import JobKey, Lane
 from duly.domain.instants import Instant, instant_of
-from duly.domain.jobs import Put
+from duly.domain.jobs import Job, Put
 from duly.domain.retries import DAY_MS
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
@@ -34,6 +37,23 @@ class PutOptions(TypedDict, total=False):
     priority: int | None
     pool: str | None
     resources: Sequence[str]
+
+
+class FromOptions(TypedDict, total=False):
+    """What one put can say beside its template."""
+
+    lane: str | None
+    run_at: RunAt | None
+    priority: int | None
+
+
+class GroupOptions(TypedDict, total=False):
+    """`sequential`: one after the other; it stops at a failure unless `stop_on_failure` is False."""
+
+    sequential: bool
+    stop_on_failure: bool | None
+    name: str
+    webhook_url: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +105,48 @@ class Client:
         return await self._jobs(connection).put_alike(
             declared.new(None, **self._asked(options)), [dict(each) for each in every]
         )
+
+    async def put_from(
+        self, template: str, params: Params | None = None, *, key: str | None = None, **options: Unpack[FromOptions]
+    ) -> Put:
+        """A snapshot of a template, of this program or of another with the same owner."""
+        require_params(params)
+        lane = options.get("lane")
+        return await self.queue.jobs.put_from(
+            template,
+            params,
+            owner=self.owner,
+            key=None if key is None else JobKey(key),
+            lane=None if lane is None else Lane(lane),
+            priority=options.get("priority"),
+            run_at=self._instant(options.get("run_at")),
+        )
+
+    async def group(self, members: Iterable[Asked], **options: Unpack[GroupOptions]) -> Group:
+        """Each member is a job or a template, alone or with params as a pair; all are right, or nothing is written."""
+        mode = GroupMode.SEQUENTIAL if options.get("sequential") else GroupMode.PARALLEL
+        asked = NewGroup(
+            members=[member_of(self.register, each) for each in members],
+            mode=mode,
+            stop_on_failure=options.get("stop_on_failure"),
+            name=options.get("name", ""),
+            webhook_url=options.get("webhook_url"),
+        )
+        return await self.queue.groups.create(asked, owner=self.owner)
+
+    async def group_ended(self, group: str | Group, *, timeout: Duration | float | None = None) -> Group:  # noqa: ASYNC109 - one time for all looks
+        """The group once all its members have ended; raises GroupRunning when time is up."""
+        named = group.id if isinstance(group, Group) else group
+        return await end_of_group(self.queue, named, self.owner, timeout_s=seconds_of(timeout, field="timeout"))
+
+    async def retry(self, job: Awaited, *, key: str | None = None) -> Put:
+        """Tries an ended job again, as often as its policy allows; the same key answers the same attempt."""
+        return await self.queue.jobs.retry(job_id_of(job), key=key)
+
+    async def edit(self, job: Awaited, params: Params) -> Job:
+        """Other params for a job that nobody has yet; from its dispatch on they are fixed."""
+        require_params(params)
+        return await self.queue.jobs.edit_params(job_id_of(job), params)
 
     async def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:  # noqa: ASYNC109 - one time for all looks
         """What the job's handler answered, when it has; `timeout` is in seconds, or a text such as "30s"."""

@@ -183,7 +183,7 @@ def schedule_of(job: DeclaredJob, options: JobOptions) -> DeclaredSchedule | Non
             retry=job.retry,
             timeout_ms=job.timeout_ms,
         ),
-        given=_policies_given(options),
+        given=policies_given(options),
     )
 
 
@@ -210,7 +210,7 @@ def _elsewhere(_: object) -> None:
     """A graph's handler comes with a queue."""
 
 
-def _policies_given(options: JobOptions) -> Mapping[str, Any]:
+def policies_given(options: Mapping[str, Any]) -> Mapping[str, Any]:
     given: dict[str, Any] = {
         name: value for name in ("overlap", "catch_up", "catch_up_cap") if (value := options.get(name)) is not None
     }

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
-from duly.app.client import Client, Named, PutOptions
+from duly.app.client import Client, FromOptions, GroupOptions, Named, PutOptions
 from duly.app.declared import (
     GraphOptions,
     JobOptions,
@@ -28,6 +28,7 @@ from duly.app.results import Awaited
 from duly.app.reviews import OwnReviews
 from duly.app.running import Part, Stop, run_until, running, stopped_by_signals
 from duly.app.sync import Sync
+from duly.app.templates import Asked, TemplateOptions, make_templates, template_of
 from duly.bootstrap import (
     DirectCalls,
     Handler,
@@ -35,19 +36,22 @@ from duly.bootstrap import (
     Registry,
     Settings,
     command,
+    commands,
     handler_for,
     settings_of_environment,
 )
 from duly.domain.declarations import Reconciled
 from duly.domain.errors import InvalidInput
 from duly.domain.executions import GRAPH_RUN, OnCrash
+from duly.domain.groups import Group
 from duly.domain.ids import PoolName
 from duly.domain.instants import SECOND, Micros
-from duly.domain.jobs import Put
+from duly.domain.jobs import Job, Put
 from duly.domain.pools import MOST_SLOTS, Pool
 from duly.domain.retries import DAY_MS
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
+from duly.domain.templates import COMMAND_KIND, Command
 from duly.domain.texts import text_of, whole_number_of
 
 if TYPE_CHECKING:
@@ -146,6 +150,27 @@ class Duly:
         self._register.add(job, schedule_of(job, options))
         return job.name
 
+    def template(
+        self,
+        name: str,
+        job: Named | Command,
+        *,
+        params: Params | None = None,
+        schema: Mapping[str, Any] | None = None,
+        **options: Unpack[TemplateOptions],
+    ) -> str:
+        """Declares a template of a job, by function or name, or of a `Command`; answers its name.
+
+        With a `schedule` it runs as it is when each slot fires. Who changes it here changes it when the app is opened.
+        """
+        made, schedule = template_of(self._register, name, job, params=params, schema=schema, options=options)
+        self._register.add_template(made, schedule)
+        return made.name
+
+    def run_commands(self, *, artifacts: str | Path | None = None) -> None:
+        """Lets this program's worker run the programs that templates name: whoever defines those rules its machine."""
+        self._register.add(job_of(COMMAND_KIND, commands(artifacts=artifacts), None, {}), None)
+
     def graph(
         self,
         name: str,
@@ -223,6 +248,7 @@ class Duly:
         """Makes pools and schedules on a queue what is declared here; one that has no fire left is nobody's trouble."""
         for pool in self._register.pools.values():
             await queue.pools.declare(pool)
+        await make_templates(queue, list(self._register.templates.values()), owner=self.owner)
         if self._register.graphs:
             self._graph_runs = queue.graph_runs(self._register.found_at)
         schedules, policies = self._register.schedules.values(), queue.settings.policies
@@ -346,6 +372,28 @@ class Duly:
     ) -> list[Put]:
         """The same job for each of many params: all or none of them, in one transaction."""
         return await self._open_client.put_many(job, params, connection=connection, **options)
+
+    async def put_from(
+        self, template: str, params: Params | None = None, *, key: str | None = None, **options: Unpack[FromOptions]
+    ) -> Put:
+        """A job made from a template: a snapshot, with what is given here in its places, that stays as it is."""
+        return await self._open_client.put_from(template, params, key=key, **options)
+
+    async def group(self, members: Iterable[Asked], **options: Unpack[GroupOptions]) -> Group:
+        """Puts jobs that belong together: each a job or a template, alone or as a pair with its params."""
+        return await self._open_client.group(members, **options)
+
+    async def group_ended(self, group: str | Group, *, timeout: Duration | float | None = None) -> Group:  # noqa: ASYNC109 - one time for all looks
+        """The group once all its members have ended; raises GroupRunning when time is up."""
+        return await self._open_client.group_ended(group, timeout=timeout)
+
+    async def retry(self, job: Awaited, *, key: str | None = None) -> Put:
+        """Tries an ended job again by hand; the same key answers the same attempt."""
+        return await self._open_client.retry(job, key=key)
+
+    async def edit(self, job: Awaited, params: Params) -> Job:
+        """Other params for a job that nobody has yet; from its dispatch on they are fixed."""
+        return await self._open_client.edit(job, params)
 
     async def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:  # noqa: ASYNC109 - one time for all looks
         """What the job's function returned, once it has; raises JobFailed, or JobNotEnded when time is up."""

@@ -10,6 +10,7 @@ from duly.bootstrap import Handler, Registry
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
 from duly.domain.pools import Pool
+from duly.domain.templates import NewTemplate
 
 
 @dataclass(slots=True)
@@ -18,6 +19,7 @@ class Register:
     schedules: dict[str, DeclaredSchedule] = field(default_factory=dict)
     pools: dict[PoolName, Pool] = field(default_factory=dict)
     graphs: dict[str, DeclaredGraph] = field(default_factory=dict)
+    templates: dict[str, NewTemplate] = field(default_factory=dict)
     found_at: Registry = field(default_factory=Registry)
     _functions: dict[Callable[..., Any], str] = field(default_factory=dict)
 
@@ -40,6 +42,15 @@ class Register:
                 raise InvalidInput("schedule_id", f"two schedules are named {schedule.id!r}", fix="give one another id")
             self.schedules[schedule.id] = schedule
         self.graphs[graph.id] = graph
+
+    def add_template(self, template: NewTemplate, schedule: DeclaredSchedule | None) -> None:
+        if template.name in self.templates:
+            raise InvalidInput("name", f"two templates are named {template.name!r}", fix="give one another name")
+        if schedule is not None:
+            if schedule.id in self.schedules:
+                raise InvalidInput("schedule_id", f"two schedules are named {schedule.id!r}", fix="give one another id")
+            self.schedules[schedule.id] = schedule
+        self.templates[template.name] = template
 
     def graph_of(self, schedule_id: str) -> DeclaredGraph | None:
         return next((each for each in self.graphs.values() if each.schedule_id == schedule_id), None)
@@ -77,4 +88,5 @@ class Register:
     def pools_used(self) -> Mapping[PoolName, Pool | None]:
         """Where this program's jobs may be, with the limit that it declares itself, if it does."""
         used = [job.pool for job in self.jobs.values()] + ([POOL] if self.graphs else [])
+        used += [template.pool for template in self.templates.values()]
         return {**dict.fromkeys(used), **self.pools}

@@ -5,7 +5,8 @@ from typing import Any
 
 from duly.bootstrap import Queue
 from duly.domain.errors import InvalidInput
-from duly.domain.ids import JobId
+from duly.domain.groups import Group, GroupRunning, GroupStatus
+from duly.domain.ids import GroupId, JobId
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import FinishedJob, JobFailed, JobNotEnded, JobStatus, Put, UnknownJob
 from duly.domain.payloads import value_of
@@ -22,7 +23,7 @@ Awaited = str | Put | Run
 
 async def result_of(queue: Queue, awaited: Awaited, *, timeout_s: float | None) -> Any:
     """What its handler answered; raises JobFailed if no attempt succeeded, JobNotEnded if time is up."""
-    job_id = _job_id_of(awaited)
+    job_id = job_id_of(awaited)
     try:
         async with asyncio.timeout(timeout_s):
             job = await _ended(queue, job_id)
@@ -31,6 +32,23 @@ async def result_of(queue: Queue, awaited: Awaited, *, timeout_s: float | None) 
     if job.status in (JobStatus.FAILED, JobStatus.CANCELLED):
         raise JobFailed(job)
     return None if job.result is None else value_of(job.result)
+
+
+async def end_of_group(queue: Queue, group_id: str, owner: str, *, timeout_s: float | None) -> Group:
+    """The group once it has ended; raises GroupRunning if time is up."""
+    wait = _FIRST_LOOK
+    listener = queue.storage.wakeups.listen()
+    try:
+        async with asyncio.timeout(timeout_s):
+            while (group := await queue.groups.get(group_id, owner=owner)).status is GroupStatus.RUNNING:
+                await queue.storage.clock.sleep(_PAUSE)
+                await listener.wait(wait)
+                wait = Micros(min(2 * wait, _SELDOM))
+            return group
+    except TimeoutError:
+        raise GroupRunning(GroupId(group_id)) from None
+    finally:
+        listener.close()
 
 
 async def _ended(queue: Queue, job_id: JobId) -> FinishedJob:
@@ -50,7 +68,7 @@ async def _ended(queue: Queue, job_id: JobId) -> FinishedJob:
         listener.close()
 
 
-def _job_id_of(awaited: Awaited) -> JobId:
+def job_id_of(awaited: Awaited) -> JobId:
     match awaited:
         case Put():
             return awaited.job_id

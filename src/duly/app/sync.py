@@ -8,14 +8,16 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import CancelledError
 from typing import Any, Self, TypeVar, Unpack
 
-from duly.app.client import Client, Named, PutOptions
+from duly.app.client import Client, FromOptions, GroupOptions, Named, PutOptions
 from duly.app.declared import Params
 from duly.app.durations import Duration
 from duly.app.refusals import CalledInLoop
 from duly.app.results import Awaited
+from duly.app.templates import Asked
 from duly.domain.declarations import Reconciled
 from duly.domain.errors import Unavailable
-from duly.domain.jobs import Put
+from duly.domain.groups import Group
+from duly.domain.jobs import Job, Put
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
 
@@ -50,6 +52,23 @@ class Sync:
         self, job: Named, params: Iterable[Params], *, connection: object | None = None, **options: Unpack[PutOptions]
     ) -> list[Put]:
         return self._ask(lambda client: client.put_many(job, params, connection=connection, **options))
+
+    def put_from(
+        self, template: str, params: Params | None = None, *, key: str | None = None, **options: Unpack[FromOptions]
+    ) -> Put:
+        return self._ask(lambda client: client.put_from(template, params, key=key, **options))
+
+    def group(self, members: Iterable[Asked], **options: Unpack[GroupOptions]) -> Group:
+        return self._ask(lambda client: client.group(members, **options))
+
+    def group_ended(self, group: str | Group, *, timeout: Duration | float | None = None) -> Group:
+        return self._ask(lambda client: client.group_ended(group, timeout=timeout))
+
+    def retry(self, job: Awaited, *, key: str | None = None) -> Put:
+        return self._ask(lambda client: client.retry(job, key=key))
+
+    def edit(self, job: Awaited, params: Params) -> Job:
+        return self._ask(lambda client: client.edit(job, params))
 
     def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:
         return self._ask(lambda client: client.result(job, timeout=timeout))

@@ -17,8 +17,10 @@ COMMANDS = {
     "schedule": "add, look at, change, pause, trigger and backfill schedules",
     "sync": "make system schedules what a file says",
     "run": "look at the runs of schedules, follow and cancel them",
-    "job": "put jobs, look at them, follow and cancel them",
     "direct": "call a template now, ahead of the queue, and print its answer",
+    "job": "put jobs, look at them, move, retry, follow and cancel them",
+    "template": "define the moulds of jobs, and put jobs from them",
+    "group": "make groups of jobs, follow, cancel and retry them",
     "pool": "look at pools and set their limits",
     "cron": "say what a cron expression means and when it fires",
     "why": "say what became of a schedule, or of one slot, and why",
@@ -44,6 +46,8 @@ _LISTS = {
     "unknown_run": "; see: duly run list",
     "unknown_job": "; see: duly job list",
     "unknown_pool": "; see: duly pool list",
+    "unknown_template": "; see: duly template list",
+    "unknown_group": "; see: duly group list",
     "unknown_token": "; see: duly token list",
 }
 

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from duly.cli import exits
+from duly.cli import exits, job_order, job_retries
 from duly.cli.given import milliseconds_from, object_from
+from duly.cli.job_words import job_rows, told_end, told_job
 from duly.cli.logs import follow_job
-from duly.cli.output import facts, note, say, say_json, table, watched
+from duly.cli.output import note, say, say_json, table, watched
 from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_wait, add_watch, whole
-from duly.cli.shapes import at, job_shape, page
+from duly.cli.shapes import job_shape, page
 from duly.cli.store import changing, looking
 from duly.cli.times import moment_from
 from duly.cli.waiting import deadline_of, end_of_job
@@ -49,6 +50,8 @@ def define(parser: Parser) -> None:
     add_dry_run(cancel_)
     for command in (listed, show_, cancel_, log_, put_):
         add_json(command)
+    job_order.define(commands)
+    job_retries.define(commands)
 
 
 def _define_put(command: Parser) -> None:
@@ -73,9 +76,7 @@ def list_all(options: Options) -> None:
                 cursor = found[-1].id if found else None
                 say_json(page([job_shape(job) for job in found], most=options.most, cursor=cursor))
                 return
-            table(
-                ("id", "kind", "pool", "state", "attempt", "run at", "started", "ended"), _rows(found), empty="no jobs"
-            )
+            table(*job_rows(found), empty="no jobs")
 
         await watched(options, queue.storage.clock, once)
 
@@ -91,30 +92,14 @@ async def _listed(queue: "Queue", options: Options) -> Sequence[Job | FinishedJo
     return await queue.jobs.list(owner=None, pool=pool, state=state, after=options.cursor, most=options.most)
 
 
-def _rows(jobs: Sequence[Job | FinishedJob]) -> Sequence[Sequence[object]]:
-    return [
-        (
-            job.id,
-            job.kind,
-            job.pool,
-            job.status.value if isinstance(job, FinishedJob) else job.state.value,
-            job.attempt,
-            at(job.run_at),
-            at(job.started_at),
-            at(job.finished_at) if isinstance(job, FinishedJob) else None,
-        )
-        for job in jobs
-    ]
-
-
 def show(options: Options) -> int:
     async def look(queue: "Queue") -> int:
         job = await queue.jobs.find(JobId(options.id), owner=None)
         if options.wait:
-            return _told_end(
+            return told_end(
                 options, await end_of_job(queue, job.id, deadline=deadline_of(options, queue.storage.clock))
             )
-        return _told(options, job)
+        return told_job(options, job)
 
     return looking(look)
 
@@ -129,9 +114,9 @@ def cancel(options: Options) -> int:
         is_ended = await queue.jobs.cancel(job.id, reason=options.reason)
         if options.wait:
             ended = await end_of_job(queue, job.id, deadline=deadline)
-            return _told_end(options, ended) if ended is None else _told(options, ended)
+            return told_end(options, ended) if ended is None else told_job(options, ended)
         if options.json:
-            return _told(options, await queue.jobs.find(job.id, owner=None))
+            return told_job(options, await queue.jobs.find(job.id, owner=None))
         say(f"{job.id} " + ("is cancelled" if is_ended else "was asked to stop"))
         return exits.OK
 
@@ -152,9 +137,11 @@ def put(options: Options) -> int:
             note(f"dry run: would put {new.kind} into pool {new.pool}; nothing was changed")
             return exits.OK
         done = await queue.jobs.put(new)
+        if warning := await queue.sessions.warning_about(new.kind):
+            note(f"warning: {warning}")
         if options.wait:
             note(f"waiting for {done.job_id}")
-            return _told_end(options, await end_of_job(queue, done.job_id, deadline=deadline))
+            return told_end(options, await end_of_job(queue, done.job_id, deadline=deadline))
         if options.json:
             say_json({"id": done.job_id, "outcome": done.outcome.value})
         else:
@@ -177,19 +164,3 @@ def _asked(options: Options) -> NewJob:
         retry=DEFAULT_RETRY if options.retries is None else RetryPolicy(max_attempts=options.retries + 1),
         timeout_ms=milliseconds_from(options.time_limit, field="--time-limit"),
     )
-
-
-def _told_end(options: Options, ended: FinishedJob | None) -> int:
-    if ended is None:
-        note("duly: it did not end in time; it goes on")
-        return exits.TIMED_OUT
-    _told(options, ended)
-    return exits.OK if ended.status is JobStatus.COMPLETED else exits.FAILED
-
-
-def _told(options: Options, job: Job | FinishedJob) -> int:
-    if options.json:
-        say_json(job_shape(job))
-    else:
-        facts([(name.replace("_", " "), value) for name, value in job_shape(job).items()])
-    return exits.OK

@@ -9,10 +9,11 @@ from duly.cli.times import moment_from
 from duly.domain.cadence import Bounded, Cadence, Cron, Interval, cron, every, once
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
+from duly.domain.payloads import EMPTY
 from duly.domain.policies import CatchUp, Overlap, Policies
 from duly.domain.pools import DEFAULT_POOL
 from duly.domain.retries import DEFAULT_RETRY, NO_RETRY, RetryPolicy
-from duly.domain.schedules import Target
+from duly.domain.schedules import Target, template_in
 
 
 def cadence_from(options: Options, old: Cadence | None = None) -> Cadence | None:
@@ -62,8 +63,12 @@ def _bound(text: str | None, field: str) -> datetime | None:
 def target_from(options: Options, old: Target | None = None) -> Target:
     params = object_from(options.input, field="--input")
     limit = milliseconds_from(options.time_limit, field="--time-limit")
-    if old is None:
-        old = Target(kind=options.target, retry=DEFAULT_RETRY)
+    kind = options.target or (None if old is None else old.kind)
+    if options.retries is not None and template_in(str(kind)) is not None:
+        raise InvalidInput("--retries", "is for the template to say", fix="leave it out, or change the template")
+    if old is None or (template_in(str(kind)) is None) != (old.template is None):
+        payload = EMPTY if old is None else old.payload
+        old = Target(kind=str(kind), payload=payload, retry=DEFAULT_RETRY)
     target = Target(
         kind=options.target or old.kind,
         params=params,

@@ -95,7 +95,10 @@ def _plan(command: Parser) -> None:
     command.add_argument("--start-at", metavar="WHEN", help="no slot before this instant")
     command.add_argument("--end-at", metavar="WHEN", help="no slot after this instant")
     command.add_argument(
-        "--target", required=command.prog.endswith(" add"), metavar="KIND", help="the kind of job that each slot puts"
+        "--target",
+        required=command.prog.endswith(" add"),
+        metavar="KIND",
+        help="the kind of job that each slot puts, or template:NAME",
     )
     command.add_argument("--input", metavar="JSON", help="what each job is given: JSON, @file, or - for stdin")
     command.add_argument("--pool", metavar="NAME", help="the pool of its jobs (default: default)")

@@ -17,6 +17,7 @@ from duly.domain.errors import InvalidInput
 from duly.domain.instants import SECOND, Instant, instant_of, moment_of
 from duly.domain.policies import Policies
 from duly.domain.schedules import Schedule, new_schedule, require_fires
+from duly.domain.sessions import warning_about_schedule
 
 if TYPE_CHECKING:
     from duly.bootstrap import Queue
@@ -45,6 +46,7 @@ def add(options: Options) -> int:
             policies=asked.policies,
             schedule_id=options.id,
         )
+        await _warn(queue, saved)
         return _told(options, saved, "added")
 
     return changing(change, creates=True)
@@ -90,6 +92,7 @@ def edit(options: Options) -> int:
             expected_revision=options.expect_revision or old.revision,
             withdraw=options.withdraw,
         )
+        await _warn(queue, saved)
         return _told(options, saved, "edited")
 
     return changing(change)
@@ -136,6 +139,12 @@ def _changed(options: Options, done: str, change: "Callable[[Queue], Awaitable[S
         return _told(options, await change(queue), done)
 
     return changing(work)
+
+
+async def _warn(queue: "Queue", schedule: Schedule) -> None:
+    warning = warning_about_schedule(schedule, await queue.sessions.live_kinds())
+    if warning is not None:
+        note(f"warning: {warning}")
 
 
 def _require_known(options: Options) -> None:

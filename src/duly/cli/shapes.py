@@ -4,14 +4,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from duly.application.retries import Retried
 from duly.domain.backfills import Backfill
 from duly.domain.cadence import Cadence
+from duly.domain.groups import Group, Member, Progress
 from duly.domain.instants import SECOND, Instant, written
 from duly.domain.jobs import FinishedJob, Job
 from duly.domain.logs import LogLine
 from duly.domain.pools import Pool
 from duly.domain.runs import Run
 from duly.domain.schedules import Fire, Revision, Schedule
+from duly.domain.templates import Template
 from duly.domain.tokens import Token
 
 if TYPE_CHECKING:
@@ -79,6 +82,48 @@ def job_shape(job: Job | FinishedJob) -> Json:
     from duly.wire import jobs
 
     return _json(jobs.job_shape(job))
+
+
+def queued_job_shape(place: int, job: Job) -> Json:
+    from duly.wire import job_changes
+
+    return _json(job_changes.queued_job_shape(place, job))
+
+
+def retry_preview_shape(preview: Retried) -> Json:
+    from duly.wire import job_changes
+
+    return _json(job_changes.retry_preview_shape(preview))
+
+
+def retried_shape(done: Retried) -> Json:
+    from duly.wire import job_changes
+
+    return _json(job_changes.retried_shape(done))
+
+
+def template_shape(template: Template) -> Json:
+    from duly.wire import templates
+
+    return _json(templates.template_shape(template))
+
+
+def group_shape(group: Group) -> Json:
+    from duly.wire import groups
+
+    return _json(groups.group_shape(group))
+
+
+def group_detail_shape(group: Group, progress: Progress) -> Json:
+    from duly.wire import groups
+
+    return _json(groups.group_detail_shape(group, progress))
+
+
+def member_shape(member: Member) -> Json:
+    from duly.wire import groups
+
+    return _json(groups.member_shape(member))
 
 
 def log_line_shape(line: LogLine) -> Json:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from duly.domain.errors import Conflict, InvalidInput, NotFound
 from duly.domain.ids import JobKey, Lane, Owner, PoolName
@@ -36,7 +36,7 @@ class Command:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
-    result: ResultAs | None = None
+    result: ResultAs | Literal["json"] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.argv, str) or not self.argv or len(self.argv) > MOST_WORDS:
@@ -58,7 +58,7 @@ class Command:
 
     def as_value(self) -> dict[str, Any]:
         """What is not asked for is not said: commands that were kept before there was a result read alike."""
-        told = {} if self.result is None else {"result": self.result.value}
+        told = {} if self.result is None else {"result": str(self.result)}
         return {"argv": list(self.argv), "env": dict(self.env), "cwd": self.cwd, **told}
 
     @classmethod

@@ -12,6 +12,7 @@ from duly.http.door import Door, Visit, Visiting
 from duly.http.jobs import job_answer
 from duly.http.parameters import Cursor, Id, Limit
 from duly.http.pools import Name, not_found
+from duly.http.problems import Refusal
 from duly.wire import job_changes as wire
 from duly.wire.jobs import JobDetail
 from duly.wire.shapes import Page
@@ -45,6 +46,9 @@ async def move_job(visit: Visiting, id: Id, body: wire.Move) -> Response:  # noq
     job_id = await _seen(visit, id)
     how, where = body.given()
     order = visit.queue.order
+    if how == "swap" and visit.is_repeated:
+        why = "the swap may have been made before the server could say so, and once more would undo it"
+        raise Refusal(409, f"{why}; look at the queue, then ask again under another key", code="swap_uncertain")
     if how in ("before", "after", "swap"):
         other = await _seen(visit, where)
         await {"before": order.before, "after": order.after, "swap": order.swap}[how](job_id, other)

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from duly.domain.ids import JobId
-from duly.domain.jobs import FinishedJob, Job
+from duly.domain.jobs import JobAlreadyFinished
 from duly.domain.tokens import Role
 from duly.http.answers import json_answer
 from duly.http.door import Door, Handler, Visit, Visiting, for_role
@@ -55,24 +55,17 @@ async def legacy_put_job(visit: Visiting, body: wire.LegacyNewJob) -> Response:
 
 
 @router.get(
-    "", response_model=wire.LegacyJobs, summary="List jobs, as before", response_description="The newest jobs first."
+    "",
+    response_model=wire.LegacyJobs,
+    summary="List jobs, as before",
+    response_description="Live jobs, then ended ones, the last put first.",
 )
 async def legacy_list_jobs(visit: Visiting, limit: Limit = 50) -> Response:
     """Use `GET /api/v1/jobs`."""
-    live = await _newest_live(visit, limit)
+    live = await visit.queue.jobs.list(owner=visit.sees, most=limit)
     ended = await visit.queue.jobs.ended(owner=visit.sees, most=limit)
-    newest = sorted([*live, *ended], key=lambda job: (job.created_at, job.id), reverse=True)
-    return json_answer(wire.LegacyJobs(jobs=[wire.legacy_shape(job) for job in newest[:limit]]))
-
-
-async def _newest_live(visit: Visit, most: int) -> list[Job | FinishedJob]:
-    """The list of live jobs goes by id, oldest first: the last page of it is wanted."""
-    newest: list[Job | FinishedJob] = []
-    last: str | None = None
-    while page := await visit.queue.jobs.list(owner=visit.sees, after=last, most=1_000):
-        newest = [*newest, *page][-most:]
-        last = page[-1].id
-    return newest
+    shapes = [*map(wire.legacy_shape, live), *map(wire.legacy_shape, ended)]
+    return json_answer(wire.LegacyJobs(jobs=shapes[:limit]))
 
 
 @router.get("/{id}", response_model=wire.LegacyJob, summary="Read a job, as before", response_description="The job.")
@@ -117,7 +110,11 @@ async def legacy_retry_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
 
 
 async def _cancelled(visit: Visit, job_id: JobId) -> Response:
-    await visit.queue.jobs.cancel(job_id, reason=f"cancelled by {visit.caller.owner}", owner=visit.sees)
+    try:
+        await visit.queue.jobs.cancel(job_id, reason=f"cancelled by {visit.caller.owner}", owner=visit.sees)
+    except JobAlreadyFinished:
+        if not visit.is_repeated:
+            raise
     return await _answer(visit, job_id)
 
 

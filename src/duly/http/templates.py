@@ -9,6 +9,7 @@ from starlette.responses import Response
 from duly.domain.ids import JobId, JobKey, Lane
 from duly.domain.instants import instant_of
 from duly.domain.jobs import PutOutcome
+from duly.domain.pools import UnknownPool
 from duly.domain.templates import NewTemplate, Template, TemplateChanged, TemplateExists, UnknownTemplate
 from duly.domain.tokens import Role
 from duly.http.answers import json_answer, tagged_answer
@@ -18,7 +19,7 @@ from duly.http.jobs import job_answer
 from duly.http.parameters import Cursor, IfMatch, IfNoneMatch, Limit, Text, revision_from
 from duly.http.problems import Refusal
 from duly.wire import templates as wire
-from duly.wire.jobs import JobDetail
+from duly.wire.jobs import JobDetail, require_own_lane
 from duly.wire.shapes import Page
 
 router = APIRouter(prefix="/api/v1/templates", tags=["templates"], route_class=Door)
@@ -36,7 +37,7 @@ _MOST_TRIES = 5
 async def create_template(visit: Visiting, body: wire.NewTemplate) -> Response:
     """One that names a command is for admins to define: whoever names programs rules the worker's machine."""
     asked = wire.new_template_of(body)
-    _require_may_name(visit, asked)
+    await _require_may_name(visit, asked)
     try:
         made = await visit.queue.templates.create(asked, owner=visit.caller.owner)
     except TemplateExists as taken:
@@ -95,7 +96,7 @@ async def update_template(visit: Visiting, name: Name, body: wire.TemplatePatch,
         read = await visit.queue.templates.get(name, owner=visit.sees)
         _require_match(read, expected)
         asked = wire.changed_template(read, body)
-        _require_may_name(visit, asked, before=read.asked)
+        await _require_may_name(visit, asked, before=read.asked)
         tries_left -= 1
         try:
             changed = await visit.queue.templates.update(asked, owner=visit.sees, version=read.version)
@@ -134,6 +135,7 @@ async def delete_template(visit: Visiting, name: Name, if_match: IfMatch = None)
 async def put_from_template(visit: Visiting, name: Name, body: wire.NewJobFrom | None = None) -> Response:
     """A snapshot of the template, with what is given here in its places. It is the template's owner's."""
     asked = wire.NewJobFrom() if body is None else body
+    require_own_lane(asked.lane)
     put = await visit.queue.jobs.put_from(
         name,
         asked.params,
@@ -147,10 +149,16 @@ async def put_from_template(visit: Visiting, name: Name, body: wire.NewJobFrom |
     return await job_answer(visit, put.job_id, 201 if put.outcome is PutOutcome.CREATED else 200)
 
 
-def _require_may_name(visit: Visit, asked: NewTemplate, *, before: NewTemplate | None = None) -> None:
+async def _require_may_name(visit: Visit, asked: NewTemplate, *, before: NewTemplate | None = None) -> None:
+    """A program only if the caller is an admin; pools only if they are there."""
     is_kept = before is not None and before.command == asked.command
     if asked.command is not None and not is_kept:
         visit.caller.require(Role.ADMIN)
+    known = {pool.name for pool in await visit.queue.pools.all()}
+    for field, names in (("pool", (asked.pool,)), ("resources", asked.resources)):
+        for name in names:
+            if name not in known:
+                raise UnknownPool(name, field=field)
 
 
 def _require_match(template: Template, expected: int | None) -> None:

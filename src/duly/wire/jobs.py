@@ -14,6 +14,7 @@ from duly.domain.logs import Artifact, LogLevel, LogLine, Progress
 from duly.domain.payloads import value_of
 from duly.domain.pools import DEFAULT_POOL
 from duly.domain.retries import DEFAULT_RETRY, RetryPolicy
+from duly.domain.schedules import LANE_PREFIX
 from duly.wire.moments import Moment, moment_or_none
 from duly.wire.shapes import Shape
 
@@ -110,6 +111,7 @@ class Cancellation(Shape):
 def new_job_of(new: NewJob) -> DomainNewJob:
     """What the core is asked for; raises InvalidInput naming the field."""
     require_own_kind(new.kind, field="kind")
+    require_own_lane(new.lane)
     return DomainNewJob(
         kind=new.kind,
         params=new.params,
@@ -128,6 +130,12 @@ def require_own_kind(kind: str, *, field: str) -> None:
     """Nobody names what Duly runs for itself: a command comes from a template, which says whose it is."""
     if kind.startswith("duly."):
         raise InvalidInput(field, "names that begin with duly. are Duly's own", fix="choose another name")
+
+
+def require_own_lane(lane: str | None) -> None:
+    """A schedule's lane is for its runs: whoever else stood in it would hold them up."""
+    if lane is not None and lane.startswith(LANE_PREFIX):
+        raise InvalidInput("lane", f"names that begin with {LANE_PREFIX} are those of schedules", fix="choose another")
 
 
 def job_fields(job: LiveJob | FinishedJob) -> dict[str, Any]:

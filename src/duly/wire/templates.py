@@ -13,7 +13,7 @@ from duly.domain.templates import Command as DomainCommand
 from duly.domain.templates import NewTemplate as DomainNewTemplate
 from duly.domain.templates import ResultAs
 from duly.domain.templates import Template as DomainTemplate
-from duly.wire.jobs import JobRetry
+from duly.wire.jobs import JobRetry, require_own_lane
 from duly.wire.moments import Moment
 from duly.wire.shapes import Shape
 
@@ -142,6 +142,7 @@ def _meant(given: dict[str, Any]) -> dict[str, Any]:
     if "resources" in meant:
         meant["resources"] = tuple(map(PoolName, meant["resources"]))
     if meant.get("lane") is not None:
+        require_own_lane(meant["lane"])
         meant["lane"] = Lane(meant["lane"])
     return meant
 
