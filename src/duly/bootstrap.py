@@ -15,6 +15,7 @@ from duly.application.audit import Audit
 from duly.application.budgets import Budgets
 from duly.application.checkpoints import Checkpoints
 from duly.application.declarations import Declarations
+from duly.application.execution_events import ExecutionEvents
 from duly.application.executions import Executions
 from duly.application.governance import Governance
 from duly.application.grants import Grants
@@ -91,6 +92,7 @@ class Queue:
     audit: Audit
     budgets: Budgets
     declarations: Declarations
+    execution_events: ExecutionEvents
     governance: Governance
     grants: Grants
     groups: Groups
@@ -137,6 +139,7 @@ class Queue:
             audit=Audit(storage=storage, outage_after=pace.outage_after),
             budgets=Budgets(storage, dice),
             declarations=Declarations(schedules),
+            execution_events=ExecutionEvents(storage),
             governance=Governance(schedules),
             grants=Grants(storage, dice),
             groups=Groups(storage, dice, pace, places),

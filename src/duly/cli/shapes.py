@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from duly.domain.backfills import Backfill
 from duly.domain.cadence import Cadence
+from duly.domain.executions import ExecutionEvent
 from duly.domain.instants import SECOND, Instant, written
 from duly.domain.jobs import FinishedJob, Job
 from duly.domain.logs import LogLine
@@ -85,6 +86,12 @@ def log_line_shape(line: LogLine) -> Json:
     from duly.wire import jobs
 
     return _json(jobs.line_shape(line))
+
+
+def graph_event_shape(event: ExecutionEvent) -> Json:
+    from duly.wire import executions
+
+    return _json(executions.event_shape(event))
 
 
 def pool_shape(pool: Pool) -> Json:

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from duly.application.execution_events import ExecutionEvents
 from duly.application.health import Health
 from duly.application.jobs import Jobs
 from duly.application.logs import Logs
@@ -20,6 +21,8 @@ class UseCases(Protocol):
     def storage(self) -> Storage: ...
     @property
     def dice(self) -> Dice: ...
+    @property
+    def execution_events(self) -> ExecutionEvents: ...
     @property
     def health(self) -> Health: ...
     @property

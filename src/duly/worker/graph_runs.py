@@ -17,6 +17,7 @@ from duly.application.grants import Grants
 from duly.application.jobs import Jobs
 from duly.application.runs import Runs
 from duly.domain.errors import DulyError, InvalidInput
+from duly.domain.executions import execution_key_of_job
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus
 from duly.domain.payloads import json_of, value_of
@@ -72,7 +73,7 @@ class GraphRuns:
             return failure(f"its params name no {missing.args[0]}", retryable=False)
         except DulyError as refusal:
             return failure(f"{refusal.code}: {refusal}", retryable=False)
-        key = params.get("key") or job.key or job.chain
+        key = execution_key_of_job(job.payload, job.key, job.chain)
         try:
             return await self._ended(job, graph_id, key, params)
         except asyncio.CancelledError:
