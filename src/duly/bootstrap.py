@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
@@ -50,12 +51,14 @@ from duly.graphs.router import Provider, Router
 from duly.ports.dice import Dice
 from duly.ports.storage import ReadOnlyStorage, Storage
 from duly.ports.telemetry import Telemetry
+from duly.ports.tracing import Tracing
 from duly.settings import Settings as Settings  # noqa: PLC0414 - front doors take it from here
 from duly.settings import all_problems, settings_from
 from duly.storage.facts import StoreFacts as StoreFacts  # noqa: PLC0414 - front doors take it from here
 from duly.system.clock import SystemClock
 from duly.system.dice import SystemDice
 from duly.system.prices import TablePrices
+from duly.system.tracing import tracing_of
 from duly.timekeeper.timekeeper import Timekeeper
 from duly.worker.calls import Call as Call  # noqa: PLC0414
 from duly.worker.commands import command as command  # noqa: PLC0414
@@ -197,6 +200,7 @@ class Queue:
             accounts=self.accounts,
             money=self.money,
             pace=pace or AttemptPace(),
+            tracing=_tracing(),
         )
 
     def _graph_providers(self) -> dict[str, Provider]:
@@ -245,6 +249,7 @@ class Queue:
             runs=self.runs,
             client=client,
             executions=service,
+            tracing=_tracing(),
         )
 
     def timekeeper(self) -> Timekeeper:
@@ -255,6 +260,11 @@ class Queue:
             aside=None if self._is_in_memory else self._own_thread,
             lapse=self.money.lapse_some,
         )
+
+    def trace_url(self, trace_id: str | None) -> str | None:
+        """Where the tracing backend shows it, if the settings say where that is."""
+        template = self.settings.trace_url
+        return None if template is None or trace_id is None else template.replace("{trace_id}", trace_id)
 
     async def metrics(self) -> bytes:
         """What this process counted, if it is observed, and what the store holds, in Prometheus' text format."""
@@ -444,6 +454,12 @@ def database_file(settings: Settings) -> Path | None:
 
 def _storage_opener(settings: Settings) -> Callable[[], Awaitable[Storage]]:
     return lambda: open_storage(settings, for_heart=True)
+
+
+@cache
+def _tracing() -> Tracing:
+    """One for the process: what sends spans has a thread of its own."""
+    return tracing_of(os.environ)
 
 
 def _new_meter() -> "Meter":

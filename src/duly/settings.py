@@ -30,7 +30,7 @@ class Settings:
     `free_models` cost nothing, whatever a table of prices says. `graph_secret` signs calls of graphs elsewhere,
     `internal_api_token` calls of the execution service, at `internal_api_url` or in this process, which also takes
     tokens signed for `internal_api_public_key`.
-    Without `log_level` and `log_format` each front door logs as suits it.
+    `trace_url` leads from a run to its trace. Without `log_level` and `log_format` each front door logs as suits it.
     """
 
     database_url: str = "duly.db"
@@ -52,6 +52,7 @@ class Settings:
     internal_api_token: str | None = field(default=None, repr=False)
     internal_api_public_key: str | None = None
     internal_api_url: str | None = None
+    trace_url: str | None = None
     log_level: str | None = None
     log_format: str | None = None
 
@@ -146,6 +147,12 @@ def _pem(name: str, text: str) -> str:
     return key
 
 
+def _template(name: str, text: str) -> str:
+    if not text.startswith(("http://", "https://")) or "{trace_id}" not in text:
+        raise InvalidInput(name, f"{text[:60]!r} leads to no trace", fix="write it as https://…/{trace_id}")
+    return text
+
+
 def _policy(policies: type[StrEnum]) -> Callable[[str, str], str]:
     def read(name: str, text: str) -> str:
         if text not in list(policies):
@@ -215,6 +222,11 @@ VARIABLES = (
         _pem,
     ),
     Variable("internal_api_url", "where the [execution service](../graphs.md) is (default: in this process)", _text),
+    Variable(
+        "trace_url",
+        "where your tracing backend shows a [trace](../graphs.md), with `{trace_id}` in its place (default: no links)",
+        _template,
+    ),
     Variable(
         "log_level",
         "the least level of [log lines](../operations.md) (default: by front door): "

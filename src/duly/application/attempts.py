@@ -81,6 +81,7 @@ class Attempt:
         request: ExecutionRequest,
         caller: GraphCaller,
         ingress_request_id: str,
+        traceparent: str | None = None,
     ) -> None:
         self._storage = storage
         self._graphs = graphs
@@ -105,6 +106,7 @@ class Attempt:
             check_lease=self.check_lease,
             continues=execution.attempt > 1 and (execution.reply is not None or request.on_crash is not OnCrash.RERUN),
             reply=execution.replied,
+            traceparent=traceparent,
         )
 
     def check_lease(self) -> None:

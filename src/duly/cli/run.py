@@ -104,9 +104,11 @@ def show(options: Options) -> int | None:
         run = await queue.runs.get(options.id, owner=None)
         attempts = await queue.runs.attempts(run.id, owner=None)
         if options.json:
-            say_json(run_detail_shape(run, attempts))
+            say_json(run_detail_shape(run, attempts, queue.trace_url(run.trace_id)))
             return exits.OK
         show_run(run)
+        if (url := queue.trace_url(run.trace_id)) is not None:
+            say(f"its trace: {url}")
         for job in attempts:
             told = job_shape(job)
             say(f"attempt {job.attempt}: {job.id}, {told['status']}" + (f", {told['error']}" if told["error"] else ""))

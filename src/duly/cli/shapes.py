@@ -70,10 +70,10 @@ def run_shape(run: Run) -> Json:
     return _json(runs.run_shape(run))
 
 
-def run_detail_shape(run: Run, attempts: Sequence[Job | FinishedJob]) -> Json:
+def run_detail_shape(run: Run, attempts: Sequence[Job | FinishedJob], trace_url: str | None = None) -> Json:
     from duly.wire import runs
 
-    return _json(runs.run_detail_shape(run, attempts))
+    return _json(runs.run_detail_shape(run, attempts, trace_url))
 
 
 def job_shape(job: Job | FinishedJob) -> Json:

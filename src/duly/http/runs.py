@@ -69,7 +69,7 @@ async def listed_runs(
 async def get_run(visit: Visiting, id: Id) -> Response:  # noqa: A002
     run = await visit.queue.runs.get(id, owner=visit.sees)
     attempts = await visit.queue.runs.attempts(id, owner=visit.sees)
-    return json_answer(wire.run_detail_shape(run, attempts))
+    return json_answer(wire.run_detail_shape(run, attempts, visit.queue.trace_url(run.trace_id)))
 
 
 @router.get(
