@@ -172,6 +172,9 @@ class Attempt:
             async for event in running:
                 await self._scribe.note(event)
             return await running.final()
+        except (KeyboardInterrupt, SystemExit) as error:
+            # A task that raises one of these ends the event loop, and with it the whole service.
+            raise GraphFailed(f"{type(error).__name__}: {_said(error)}") from error
         finally:
             with suppress(RuntimeError):  # one that is stuck in the middle cannot be closed
                 await running.aclose()
