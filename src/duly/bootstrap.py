@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
@@ -18,6 +19,7 @@ from duly.application.dag_runs import DagRuns
 from duly.application.declarations import Declarations
 from duly.application.deliveries import Deliveries
 from duly.application.directs import Directs
+from duly.application.execution_events import ExecutionEvents
 from duly.application.executions import Executions
 from duly.application.governance import Governance
 from duly.application.grants import Grants
@@ -60,12 +62,14 @@ from duly.graphs.router import Provider, Router
 from duly.ports.dice import Dice
 from duly.ports.storage import ReadOnlyStorage, Storage
 from duly.ports.telemetry import Telemetry
+from duly.ports.tracing import Tracing
 from duly.settings import Settings as Settings  # noqa: PLC0414 - front doors take it from here
 from duly.settings import all_problems, settings_from
 from duly.storage.facts import StoreFacts as StoreFacts  # noqa: PLC0414 - front doors take it from here
 from duly.system.clock import SystemClock
 from duly.system.dice import SystemDice
 from duly.system.prices import TablePrices
+from duly.system.tracing import tracing_of
 from duly.timekeeper.timekeeper import Timekeeper
 from duly.worker.calls import Call as Call  # noqa: PLC0414
 from duly.worker.commands import command as command  # noqa: PLC0414
@@ -105,6 +109,7 @@ class Queue:
     audit: Audit
     budgets: Budgets
     declarations: Declarations
+    execution_events: ExecutionEvents
     governance: Governance
     grants: Grants
     groups: Groups
@@ -156,6 +161,7 @@ class Queue:
             audit=Audit(storage=storage, outage_after=pace.outage_after),
             budgets=Budgets(storage, dice),
             declarations=Declarations(schedules),
+            execution_events=ExecutionEvents(storage),
             governance=Governance(schedules),
             grants=Grants(storage, dice),
             groups=Groups(storage, dice, pace, EndpointBook(dice, settings.addresses), places),
@@ -244,6 +250,7 @@ class Queue:
             accounts=self.accounts,
             money=self.money,
             pace=pace or AttemptPace(),
+            tracing=_tracing(),
         )
 
     def _graph_providers(self) -> dict[str, Provider]:
@@ -293,6 +300,7 @@ class Queue:
             runs=self.runs,
             client=client,
             executions=service,
+            tracing=_tracing(),
         )
 
     def timekeeper(self) -> Timekeeper:
@@ -316,6 +324,11 @@ class Queue:
             return HttpSender(clock=self.storage.clock, rule=self.settings.addresses, pace=pace)
 
         return Courier(Deliveries(self.storage, self.dice, _worded, pace), sender, telemetry=self.telemetry)
+
+    def trace_url(self, trace_id: str | None) -> str | None:
+        """Where the tracing backend shows it, if the settings say where that is."""
+        template = self.settings.trace_url
+        return None if template is None or trace_id is None else template.replace("{trace_id}", trace_id)
 
     async def metrics(self) -> bytes:
         """What this process counted, if it is observed, and what the store holds, in Prometheus' text format."""
@@ -532,6 +545,12 @@ def _worded(ended: Ended) -> tuple[str, str]:
     from duly.wire.webhooks import worded  # noqa: PLC0415
 
     return worded(ended)
+
+
+@cache
+def _tracing() -> Tracing:
+    """One for the process: what sends spans has a thread of its own."""
+    return tracing_of(os.environ)
 
 
 def _new_meter() -> "Meter":

@@ -31,7 +31,7 @@ class Settings:
     `free_models` cost nothing, whatever a table of prices says. `graph_secret` signs calls of graphs elsewhere,
     `internal_api_token` calls of the execution service, at `internal_api_url` or in this process, which also takes
     tokens signed for `internal_api_public_key`.
-    Without `log_level` and `log_format` each front door logs as suits it.
+    `trace_url` leads from a run to its trace. Without `log_level` and `log_format` each front door logs as suits it.
     """
 
     database_url: str = "duly.db"
@@ -54,6 +54,7 @@ class Settings:
     internal_api_public_key: str | None = None
     internal_api_url: str | None = None
     webhook_loopback: str = "refused"
+    trace_url: str | None = None
     log_level: str | None = None
     log_format: str | None = None
 
@@ -152,6 +153,12 @@ def _pem(name: str, text: str) -> str:
     return key
 
 
+def _template(name: str, text: str) -> str:
+    if not text.startswith(("http://", "https://")) or "{trace_id}" not in text:
+        raise InvalidInput(name, f"{text[:60]!r} leads to no trace", fix="write it as https://…/{trace_id}")
+    return text
+
+
 def _policy(policies: type[StrEnum]) -> Callable[[str, str], str]:
     def read(name: str, text: str) -> str:
         if text not in list(policies):
@@ -225,6 +232,11 @@ VARIABLES = (
         "webhook_loopback",
         "whether [webhooks](../webhooks.md) to this machine itself, by http too, are `allowed` or `refused`",
         _one_of(("allowed", "refused")),
+    ),
+    Variable(
+        "trace_url",
+        "where your tracing backend shows a [trace](../graphs.md), with `{trace_id}` in its place (default: no links)",
+        _template,
     ),
     Variable(
         "log_level",

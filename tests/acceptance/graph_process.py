@@ -1,38 +1,60 @@
-"""A `duly` command as people start it, which ends itself at a named point; leases are short, so that tests are.
+"""A `duly` command as people run it, in a process that may end itself at a named point; leases are short.
 
-python -m tests.acceptance.graph_process --statements FILE [--crash-at statement:moment:nth] COMMAND …
+It is forked from one that has everything loaded: hundreds of processes, each loading for a second, test the loader.
 """
 
-import argparse
+import multiprocessing
+import os
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+# Loaded before anything is forked.
+import apsw  # noqa: F401
+import asyncpg  # noqa: F401
+import genai_prices  # noqa: F401
+import httpx2  # noqa: F401
+import uvicorn  # noqa: F401
+
+import duly.cli.serve
+import duly.cli.worker
+import duly.http.api
+import duly.http.executions
+import duly.http.server
+import duly.system.telemetry
+import duly.worker.graph_runs  # noqa: F401
 from duly import bootstrap
-from duly.__main__ import main as duly
+from duly.__main__ import main
 from duly.application.attempts import AttemptPace
 from duly.domain.instants import SECOND, Micros
 from tests.acceptance import crash_points
 from tests.acceptance.crash_points import CrashPoint, Watch
-from tests.acceptance.worker_process import end_with_parent
 
 LEASE_SECONDS = 2.0
 GRACE_SECONDS = 0.5
 PACE = partial(AttemptPace, lease=Micros(int(LEASE_SECONDS * SECOND)), grace=Micros(int(GRACE_SECONDS * SECOND)))
 
 
-def main() -> int:
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--statements", type=Path, required=True)
-    parser.add_argument("--crash-at", type=CrashPoint.read)
-    given, command = parser.parse_known_args()
-    noted = given.statements.open("a", buffering=1)
-    crash_points.install(Watch(given.crash_at, lambda statement: print(statement, file=noted)))
+def live(
+    command: Sequence[str], crash_at: CrashPoint | None, *, name: str, folder: Path, environment: Mapping[str, str]
+) -> None:
+    """Until it is killed, by somebody or by itself."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ.clear()
+    os.environ.update(environment)
+    errors = os.open(folder / f"{name}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for stream in (1, 2):
+        os.dup2(errors, stream)
+    noted = (folder / f"{name}.statements").open("a", buffering=1)
+    crash_points.install(Watch(crash_at, lambda statement: print(statement, file=noted)))
     vars(bootstrap)["AttemptPace"] = PACE
-    return duly(command)
+    sys.exit(main(list(command)))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)

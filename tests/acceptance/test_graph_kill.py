@@ -160,7 +160,8 @@ async def _judge(queue: Queue, scene: Scene, runs: list[Run]) -> None:
     for run in runs:
         # One that was hit at every attempt of its job has failed by its policy; any other succeeds.
         is_worn_out = run.status is RunStatus.ERROR and run.attempt_count >= 5
-        assert run.status is RunStatus.SUCCESS or is_worn_out, run
+        is_ours = any(why in (run.error_message or "") for why in ("worker lost", "could not be asked"))
+        assert run.status is RunStatus.SUCCESS or (is_worn_out and is_ours), run
         if run.run_id is not None and run.status is RunStatus.SUCCESS:
             execution = await _execution(queue, run.run_id)
             assert execution is not None

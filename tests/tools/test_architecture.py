@@ -20,6 +20,7 @@ HOME_OF = {
     "jwt": "duly.http",
     "langchain_core": "duly.graphs",
     "langgraph": "duly.graphs",
+    "opentelemetry": "duly.system.tracing",
     "genai_prices": "duly.system.prices",
     "prometheus_client": "duly.system.telemetry",
     "structlog": "duly.system.telemetry",

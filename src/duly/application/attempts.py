@@ -81,6 +81,7 @@ class Attempt:
         request: ExecutionRequest,
         caller: GraphCaller,
         ingress_request_id: str,
+        traceparent: str | None = None,
     ) -> None:
         self._storage = storage
         self._graphs = graphs
@@ -105,6 +106,7 @@ class Attempt:
             check_lease=self.check_lease,
             continues=execution.attempt > 1 and (execution.reply is not None or request.on_crash is not OnCrash.RERUN),
             reply=execution.replied,
+            traceparent=traceparent,
         )
 
     def check_lease(self) -> None:
@@ -170,6 +172,9 @@ class Attempt:
             async for event in running:
                 await self._scribe.note(event)
             return await running.final()
+        except (KeyboardInterrupt, SystemExit) as error:
+            # A task that raises one of these ends the event loop, and with it the whole service.
+            raise GraphFailed(f"{type(error).__name__}: {_said(error)}") from error
         finally:
             with suppress(RuntimeError):  # one that is stuck in the middle cannot be closed
                 await running.aclose()

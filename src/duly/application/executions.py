@@ -10,6 +10,7 @@ from duly.application.accounts import Accounts
 from duly.application.attempts import Attempt, AttemptPace
 from duly.application.grants import Grants
 from duly.application.money import Money, end_in
+from duly.application.untraced import Untraced
 from duly.domain.amounts import NOTHING, UNIT, Amount
 from duly.domain.billing import HoldState, OnExceeded, OverBudget, UnknownHold
 from duly.domain.errors import Refused, Unavailable
@@ -40,10 +41,12 @@ from duly.domain.requests import KeyReused, StillRunning
 from duly.domain.reviews import ReviewKind, opened, questions_of, why_unaskable
 from duly.domain.schedules import UnknownSchedule
 from duly.domain.texts import text_of, whole_number_of
+from duly.domain.traces import Trace
 from duly.ports.dice import Dice
 from duly.ports.executions import Lease
 from duly.ports.graphs import GraphCaller, GraphExecutor
 from duly.ports.storage import Storage, Transaction
+from duly.ports.tracing import Tracing
 
 DEFAULT_HOLD = Amount(UNIT)
 """What is held for a run that names a paid model, and not what it may cost."""
@@ -63,14 +66,18 @@ class Executions:
     accounts: Accounts
     money: Money
     pace: AttemptPace = field(default_factory=AttemptPace)
+    tracing: Tracing = field(default_factory=Untraced)
     _running: set[asyncio.Task[Execution]] = field(default_factory=set)
     _attempts: dict[str, Attempt] = field(default_factory=dict)
 
-    async def execute(self, request: ExecutionRequest, *, ingress_request_id: str | None = None) -> Execution:
+    async def execute(
+        self, request: ExecutionRequest, *, ingress_request_id: str | None = None, trace: Trace | None = None
+    ) -> Execution:
         """What became of it: the stored outcome if there is one, else of running it now, or that it waits.
 
         Raises KeyReused if the key stands for something else, StillRunning while somebody else runs it, and what is
         wrong with its grant. Whoever is cancelled stops waiting; the graph goes on, and its outcome is kept.
+        `trace` is where the caller stands: the first one's trace is the execution's.
         """
         known = await self._outcome_of(request)
         if known is not None:
@@ -79,11 +86,11 @@ class Executions:
             raise UnknownGraph(request.graph_id)
         grant = await self.grants.validate(request.grant_id, graph_id=request.graph_id)
         key = await self.accounts.default_key(grant.account_id, owner=None)
-        execution, is_ours = await self._claim(request)
+        execution, is_ours = await self._claim(request, trace)
         if not is_ours:
             return execution
         caller = GraphCaller(user=grant.user_id, account=grant.account_id, virtual_key_id=key.id)
-        return await self._aside(self._run(execution, request, grant, caller, ingress_request_id))
+        return await self._aside(self._traced(execution, request, grant, caller, ingress_request_id, parent=trace))
 
     async def cancel(self, key: str, reason: str, *, graph_id: str | None = None) -> Execution:
         """Ends it, whether it runs or waits; what is over stays as it is.
@@ -144,7 +151,7 @@ class Executions:
             raise KeyReused
         return found if found.status is ExecutionStatus.DONE else None
 
-    async def _claim(self, request: ExecutionRequest) -> tuple[Execution, bool]:
+    async def _claim(self, request: ExecutionRequest, trace: Trace | None = None) -> tuple[Execution, bool]:
         """The execution, and whether it is ours to run."""
         clock = self.storage.clock
         now, lease_now, lease = clock.now(), clock.lease_now(), self._lease()
@@ -155,7 +162,7 @@ class Executions:
             graph_id=request.graph_id,
             grant_id=request.grant_id,
             run_id=self.dice.new_id("exe"),
-            trace_id=self.dice.new_id("trace").removeprefix("trace_"),
+            trace_id=self.dice.new_id("trace").removeprefix("trace_") if trace is None else trace.trace_id,
             status=ExecutionStatus.RUNNING,
             token=int(self.dice.new_id("t")[-15:], 16),
             era=lease.era,
@@ -212,6 +219,38 @@ class Executions:
         if not task.cancelled():
             task.exception()
 
+    async def _traced(
+        self,
+        execution: Execution,
+        request: ExecutionRequest,
+        grant: Grant,
+        caller: GraphCaller,
+        ingress_request_id: str | None,
+        *,
+        parent: Trace | None,
+    ) -> Execution:
+        """A span of the execution's own trace for each attempt, whoever asks for it."""
+        span = self.tracing.begin(
+            f"execute {execution.graph_id}",
+            trace_id=execution.trace_id,
+            parent=parent if parent is not None and parent.trace_id == execution.trace_id else None,
+            seed=f"{execution.run_id}/{execution.attempt}",
+            attributes={
+                "duly.run_id": execution.run_id,
+                "duly.graph_id": execution.graph_id,
+                "duly.attempt": execution.attempt,
+            },
+        )
+        error: str | None = "interrupted"
+        try:
+            ended = await self._run(
+                execution, request, grant, caller, ingress_request_id, traceparent=span.trace.header
+            )
+            error = ended.error_code
+        finally:
+            span.end(error)
+        return ended
+
     async def _run(
         self,
         execution: Execution,
@@ -219,6 +258,8 @@ class Executions:
         grant: Grant,
         caller: GraphCaller,
         ingress_request_id: str | None,
+        *,
+        traceparent: str,
     ) -> Execution:
         refusal = await self._held(execution, request, grant)
         if refusal is not None:
@@ -232,6 +273,7 @@ class Executions:
             request=request,
             caller=caller,
             ingress_request_id=ingress_request_id or execution.run_id,
+            traceparent=traceparent,
         )
         self._attempts[execution.run_id] = attempt
         try:

@@ -21,7 +21,7 @@ async def follow_job(queue: "Queue", job_id: str, *, follow: bool, as_json: bool
     while True:
         # Looked at before its lines: whatever a job said is kept before it ends.
         job = await queue.jobs.find(JobId(job_id), owner=None)
-        seen = await _tell(queue, job.id, after=seen, as_json=as_json)
+        seen = await tell_lines(queue, job.id, after=seen, as_json=as_json)
         if not follow or isinstance(job, FinishedJob):
             return
         await queue.storage.clock.sleep(LOOK_EVERY)
@@ -33,13 +33,15 @@ async def follow_run(queue: "Queue", run_id: str, *, follow: bool, as_json: bool
     while True:
         run = await queue.runs.get(run_id, owner=None)
         for job in await queue.runs.attempts(run_id, owner=None):
-            seen[job.id] = await _tell(queue, job.id, after=seen.get(job.id, 0), as_json=as_json, attempt=job.attempt)
+            seen[job.id] = await tell_lines(
+                queue, job.id, after=seen.get(job.id, 0), as_json=as_json, attempt=job.attempt
+            )
         if not follow or run.status.is_terminal:
             return
         await queue.storage.clock.sleep(LOOK_EVERY)
 
 
-async def _tell(queue: "Queue", job_id: JobId, *, after: int, as_json: bool, attempt: int | None = None) -> int:
+async def tell_lines(queue: "Queue", job_id: JobId, *, after: int, as_json: bool, attempt: int | None = None) -> int:
     while lines := await queue.logs.lines(job_id, after=after, most=_PAGE):
         for line in lines:
             _say(line, as_json=as_json, attempt=attempt)

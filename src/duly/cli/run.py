@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from duly.cli import exits
+from duly.cli import exits, graph_events
 from duly.cli.logs import follow_run
 from duly.cli.output import facts, note, say, say_json, shortened, table, watched
 from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_wait, add_watch
@@ -30,14 +30,19 @@ def define(parser: Parser) -> None:
     show_ = commands.add("show", show, "one of them, with its attempts")
     cancel_ = commands.add("cancel", cancel, "end it, or ask it to stop; what does not stop loses its claim")
     log_ = commands.add("log", log, "what its attempts said")
-    for command in (show_, cancel_, log_):
+    events_ = commands.add("events", graph_events.show, "what its graph told, first to last")
+    watch_ = commands.add("watch", graph_events.watch, "follow what it says and what its graph tells, until it ends")
+    for command in (show_, cancel_, log_, events_, watch_):
         command.add_argument("id", metavar="RUN")
+    graph_events.add_after(events_)
+    graph_events.add_after(watch_)
+    add_most(events_, default=100)
     add_wait(show_)
     cancel_.add_argument("--reason", default="cancelled from the shell", metavar="TEXT", help="kept with the run")
     add_wait(cancel_)
     add_dry_run(cancel_)
     log_.add_argument("--follow", action="store_true", help="go on until the run has ended")
-    for command in (listed, show_, cancel_, log_):
+    for command in (listed, show_, cancel_, log_, events_, watch_):
         add_json(command)
 
 
@@ -99,9 +104,11 @@ def show(options: Options) -> int | None:
         run = await queue.runs.get(options.id, owner=None)
         attempts = await queue.runs.attempts(run.id, owner=None)
         if options.json:
-            say_json(run_detail_shape(run, attempts))
+            say_json(run_detail_shape(run, attempts, queue.trace_url(run.trace_id)))
             return exits.OK
         show_run(run)
+        if (url := queue.trace_url(run.trace_id)) is not None:
+            say(f"its trace: {url}")
         for job in attempts:
             told = job_shape(job)
             say(f"attempt {job.attempt}: {job.id}, {told['status']}" + (f", {told['error']}" if told["error"] else ""))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from duly.application.retries import Retried
 from duly.domain.backfills import Backfill
 from duly.domain.cadence import Cadence
+from duly.domain.executions import ExecutionEvent
 from duly.domain.groups import Group, Member, Progress
 from duly.domain.instants import SECOND, Instant, written
 from duly.domain.jobs import FinishedJob, Job
@@ -72,10 +73,10 @@ def run_shape(run: Run) -> Json:
     return _json(runs.run_shape(run))
 
 
-def run_detail_shape(run: Run, attempts: Sequence[Job | FinishedJob]) -> Json:
+def run_detail_shape(run: Run, attempts: Sequence[Job | FinishedJob], trace_url: str | None = None) -> Json:
     from duly.wire import runs
 
-    return _json(runs.run_detail_shape(run, attempts))
+    return _json(runs.run_detail_shape(run, attempts, trace_url))
 
 
 def job_shape(job: Job | FinishedJob) -> Json:
@@ -130,6 +131,12 @@ def log_line_shape(line: LogLine) -> Json:
     from duly.wire import jobs
 
     return _json(jobs.line_shape(line))
+
+
+def graph_event_shape(event: ExecutionEvent) -> Json:
+    from duly.wire import executions
+
+    return _json(executions.event_shape(event))
 
 
 def pool_shape(pool: Pool) -> Json:

@@ -200,6 +200,11 @@ class ExecutionRequest:
         return hashlib.sha256(self.written.encode()).hexdigest()
 
 
+def execution_key_of_job(payload: Payload, key: str | None, chain: str) -> str:
+    """The key that a job's graph is executed under: the one its params name, else its slot's, else its own chain."""
+    return str(value_of(payload).get("key") or key or chain)
+
+
 def request_of(key: str, written: Payload) -> ExecutionRequest:
     asked = value_of(written)
     default = asked.get("review_default")

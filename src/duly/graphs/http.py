@@ -67,6 +67,7 @@ class HttpGraphs:
             "webhook-id": name,
             "webhook-timestamp": at,
             "webhook-signature": f"v1,{signature}",
+            **({} if call.traceparent is None else {"traceparent": call.traceparent}),
         }
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import AsyncGenerator, Callable
+from contextlib import closing
 from typing import Any
 
 from duly.domain.executions import EventKind, GraphFailed, GraphResult
@@ -55,15 +56,16 @@ async def _called(function: Callable[..., Any], call: GraphCall, tell: Tell) -> 
 
 def _drained(generator: Any, tell: Tell) -> GraphResult:
     result: GraphResult | None = None
-    while True:
-        try:
-            each = next(generator)
-        except StopIteration as end:
-            return result or _result_of(end.value)
-        if isinstance(each, GraphResult):
-            result = each
-        else:
-            tell(_event_of(each))
+    with closing(generator):
+        while True:
+            try:
+                each = next(generator)
+            except StopIteration as end:
+                return result or _result_of(end.value)
+            if isinstance(each, GraphResult):
+                result = each
+            else:
+                tell(_event_of(each))
 
 
 def _arguments(function: Callable[..., Any], call: GraphCall, tell: Tell) -> dict[str, Any]:

@@ -34,7 +34,7 @@ _ORDER = (
     *("create_schedule", "list_schedules", "get_schedule", "update_schedule", "delete_schedule"),
     *("pause_schedule", "resume_schedule", "trigger_schedule", "list_upcoming", "list_schedule_runs"),
     *("explain_schedule", "list_revisions", "preview_cadence", "preview_backfill", "backfill_schedule"),
-    *("list_runs", "get_run", "follow_run", "cancel_run"),
+    *("list_runs", "get_run", "follow_run", "list_graph_events", "cancel_run"),
     *("put_job", "list_jobs", "get_job", "get_job_log", "edit_job", "cancel_job", "get_chain"),
     *("move_job", "reorder_jobs", "list_failed", "retry_job", "preview_retry", "retry_failed", "retry_job_run"),
     *("create_template", "list_templates", "get_template", "update_template", "delete_template", "put_from_template"),

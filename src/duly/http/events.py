@@ -3,12 +3,13 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel
 
 from duly.domain.errors import DulyError
+from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import JobId
 from duly.domain.instants import SECOND, Micros, moment_of
 from duly.domain.jobs import FinishedJob, Job, UnknownJob
@@ -17,6 +18,7 @@ from duly.domain.runs import Run
 from duly.http.closing import Closing
 from duly.http.use_cases import UseCases
 from duly.ports.wakeups import Listener
+from duly.wire.executions import event_shape
 from duly.wire.runs import EndEvent, LogEvent, ProgressEvent, run_shape
 
 LOOK_EVERY = Micros(SECOND)
@@ -26,27 +28,31 @@ HEARTBEAT_EVERY = Micros(15 * SECOND)
 # A token that is revoked ends its streams, too.
 WELCOME_FOR = Micros(5 * SECOND)
 LINES_AT_ONCE = 200
+# Each may be as large as a page of text: a stream holds no more of them than this.
+EVENTS_AT_ONCE = 50
 HEARTBEAT = b": still here\n\n"
 
-_WRITTEN = re.compile(r"(\d{1,9})\.(\d{1,18})(\.end)?", re.ASCII)
+_WRITTEN = re.compile(r"(\d{1,9})\.(\d{1,18})(?:\.g(\d{1,18}))?(\.end)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The last line sent: its attempt, its number, and whether the end was sent after it."""
+    """The last line sent: its attempt, its number; the graph's last event; and whether the end was sent after them."""
 
     attempt: int = 0
     seq: int = 0
     has_ended: bool = False
+    told: int = 0
 
     @classmethod
     def of(cls, last_event_id: str | None) -> "Place":
         """From an event's id; anything else begins anew."""
         found = _WRITTEN.fullmatch(last_event_id or "")
-        return cls() if found is None else cls(int(found[1]), int(found[2]), found[3] is not None)
+        return cls() if found is None else cls(int(found[1]), int(found[2]), found[4] is not None, int(found[3] or 0))
 
     def __str__(self) -> str:
-        return f"{self.attempt}.{self.seq}{'.end' if self.has_ended else ''}"
+        told = f".g{self.told}" if self.told else ""
+        return f"{self.attempt}.{self.seq}{told}{'.end' if self.has_ended else ''}"
 
 
 @dataclass(slots=True)
@@ -86,7 +92,7 @@ class RunEvents:
                 sent_at = clock.lease_now()
                 yield event
             if run.status.is_terminal:
-                self.place = Place(self.place.attempt, self.place.seq, has_ended=True)
+                self.place = replace(self.place, has_ended=True)
                 yield _event("end", EndEvent(status=run.status), self.place)
                 return
             if clock.lease_now() - sent_at >= HEARTBEAT_EVERY:
@@ -113,17 +119,22 @@ class RunEvents:
         if is_news and not run.status.is_terminal:
             yield _event("status", shape)
         if run.job_id is not None:
-            for job in await self.queue.runs.attempts(self.run_id, owner=self.sees):
+            attempts = await self.queue.runs.attempts(self.run_id, owner=self.sees)
+            for job in attempts:
                 if job.attempt >= self.place.attempt:
                     async for event in self._said(job):
                         yield event
+            # Of a pruned job nobody knows what it ran; the run does, if it was a graph.
+            if run.run_id is not None or any(job.kind == GRAPH_RUN for job in attempts):
+                async for event in self._told_by_graph():
+                    yield event
         if is_news and run.status.is_terminal:
             yield _event("status", shape)
 
     async def _said(self, job: Job | FinishedJob) -> AsyncIterator[bytes]:
         while lines := await self._lines(job):
             for line in lines:
-                self.place = Place(job.attempt, line.seq)
+                self.place = Place(job.attempt, line.seq, told=self.place.told)
                 yield _event("log", _line(job, line), self.place)
             if len(lines) < LINES_AT_ONCE:
                 break
@@ -131,6 +142,16 @@ class RunEvents:
         if progress is not None and progress != self._progress.get(job.id):
             self._progress = {job.id: progress}
             yield _event("progress", _progress(job, progress))
+
+    async def _told_by_graph(self) -> AsyncIterator[bytes]:
+        while events := await self.queue.execution_events.of_run(
+            self.run_id, owner=self.sees, after=self.place.told, most=EVENTS_AT_ONCE
+        ):
+            for event in events:
+                self.place = replace(self.place, told=event.seq)
+                yield _event("graph", event_shape(event), self.place)
+            if len(events) < EVENTS_AT_ONCE:
+                break
 
     async def _lines(self, job: Job | FinishedJob) -> list[LogLine]:
         after = self.place.seq if job.attempt == self.place.attempt else 0

@@ -15,6 +15,7 @@ from duly.domain.errors import DulyError
 from duly.domain.executions import ExecutionStatus
 from duly.domain.grants import UnknownGrant
 from duly.domain.requests import StillRunning
+from duly.domain.traces import Trace, trace_of
 from duly.http.answers import json_answer
 from duly.http.gate import Gate
 from duly.http.problems import Refusal, answer, problem_from
@@ -39,7 +40,7 @@ async def run_graph(
         raise Refusal(400, "there is no Idempotency-Key", code="missing_idempotency_key")
     executions: Executions = request.app.state.executions
     asked = wire.request_from(idempotency_key, graph_id, await _body_of(request))
-    execution = await executions.execute(asked, ingress_request_id=request.state.request_id)
+    execution = await executions.execute(asked, ingress_request_id=request.state.request_id, trace=_trace(request))
     _log.info(
         "%s executed %s as %s: %s", request.state.caller.owner, graph_id, execution.run_id, execution.error_code or "ok"
     )
@@ -85,6 +86,10 @@ class Beside:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_internal = scope["type"] == "http" and scope["path"].startswith(PREFIX)
         await (self._internal if is_internal else self._public)(scope, receive, send)
+
+
+def _trace(request: Request) -> Trace | None:
+    return trace_of(request.headers.get("traceparent"))
 
 
 async def _body_of(request: Request) -> wire.NewExecution:

@@ -7,11 +7,12 @@ from starlette.responses import Response, StreamingResponse
 
 from duly.domain.runs import RunAlreadyEnded, RunKind, RunStatus
 from duly.http.answers import json_answer
-from duly.http.cursors import cut, position_from
+from duly.http.cursors import cut, number_from, position_from
 from duly.http.door import Door, Visit, Visiting
 from duly.http.events import Place, RunEvents
 from duly.http.parameters import Cursor, Id, Limit, Text
 from duly.wire import runs as wire
+from duly.wire.executions import GraphEvent, event_shape
 from duly.wire.jobs import Cancellation
 from duly.wire.shapes import Page
 
@@ -20,7 +21,7 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"], route_class=Door)
 StatusAsked = Annotated[RunStatus | None, Query(description="Only runs of this status.")]
 KindAsked = Annotated[RunKind | None, Query(description="Only runs of this kind.")]
 _STREAM = {
-    "description": "Events `status`, `log`, `progress`, and `end` as the last.",
+    "description": "Events `status`, `log`, `progress`, `graph` (what its graph told), and `end` as the last.",
     "content": {
         "text/event-stream": {
             "schema": {"type": "string"},
@@ -68,7 +69,22 @@ async def listed_runs(
 async def get_run(visit: Visiting, id: Id) -> Response:  # noqa: A002
     run = await visit.queue.runs.get(id, owner=visit.sees)
     attempts = await visit.queue.runs.attempts(id, owner=visit.sees)
-    return json_answer(wire.run_detail_shape(run, attempts))
+    return json_answer(wire.run_detail_shape(run, attempts, visit.queue.trace_url(run.trace_id)))
+
+
+@router.get(
+    "/{id}/graph-events",
+    response_model=Page[GraphEvent],
+    summary="List what a run's graph told",
+    response_description="A page of events, the first one first.",
+)
+async def list_graph_events(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:  # noqa: A002
+    """Through all attempts at its execution, and while it runs; none, unless the run executes a graph."""
+    found = await visit.queue.execution_events.of_run(
+        id, owner=visit.sees, after=number_from(cursor, "graph-events"), most=limit + 1
+    )
+    page, following = cut(found, limit, "graph-events", lambda event: event.seq)
+    return json_answer(Page[GraphEvent](items=[event_shape(event) for event in page], next_cursor=following))
 
 
 @router.post(

@@ -22,7 +22,7 @@ class GraphCall:
     """`continues` asks to go on from what an earlier attempt left; `reply` is what its interrupt waited for.
 
     `check_lease` raises LeaseLost when this attempt is no longer sure to be the only one: to be called before money is
-    spent. `token` is what the attempt's own writes must show.
+    spent. `token` is what the attempt's own writes must show; `traceparent` the span that whatever it calls is below.
     """
 
     run_id: str
@@ -38,6 +38,7 @@ class GraphCall:
     check_lease: Callable[[], None]
     continues: bool = False
     reply: Reply | None = None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

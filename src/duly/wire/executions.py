@@ -5,7 +5,10 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from duly.domain.amounts import parse_amount
-from duly.domain.executions import TIMEOUT_MS, Execution, ExecutionRequest, OnCrash, Silence
+from duly.domain.executions import TIMEOUT_MS, EventKind, Execution, ExecutionEvent, ExecutionRequest, OnCrash, Silence
+from duly.domain.instants import moment_of
+from duly.domain.payloads import value_of
+from duly.wire.moments import Moment
 from duly.wire.shapes import Shape
 
 
@@ -34,6 +37,22 @@ class Outcome(Shape):
     run_id: str
     trace_id: str | None
     error_code: str | None
+
+
+class GraphEvent(Shape):
+    """One thing that a graph told; `seq` counts through all attempts at its execution."""
+
+    seq: int
+    attempt: Annotated[int, Field(description="Which attempt at the execution told it.")]
+    at: Moment
+    kind: EventKind
+    data: dict[str, Any]
+
+
+def event_shape(event: ExecutionEvent) -> GraphEvent:
+    return GraphEvent.model_construct(
+        seq=event.seq, attempt=event.attempt, at=moment_of(event.at), kind=event.kind, data=value_of(event.data)
+    )
 
 
 def request_from(key: str, graph_id: str, body: NewExecution) -> ExecutionRequest:

@@ -37,6 +37,7 @@ class Run(Shape):
 
 
 class RunDetail(Run):
+    trace_url: Annotated[str | None, Field(description="Where the tracing backend shows it.")]
     attempts: Annotated[list[Job], Field(description="Its job and the retries of it, first to last.")]
 
 
@@ -81,5 +82,8 @@ def run_shape(run: DomainRun) -> Run:
     return Run.model_construct(**run_fields(run))
 
 
-def run_detail_shape(run: DomainRun, attempts: Sequence[LiveJob | FinishedJob]) -> RunDetail:
-    return RunDetail.model_construct(**run_fields(run), attempts=[job_shape(job) for job in attempts])
+def run_detail_shape(
+    run: DomainRun, attempts: Sequence[LiveJob | FinishedJob], trace_url: str | None = None
+) -> RunDetail:
+    told = [job_shape(job) for job in attempts]
+    return RunDetail.model_construct(**run_fields(run), trace_url=trace_url, attempts=told)

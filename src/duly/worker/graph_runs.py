@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
@@ -16,13 +16,17 @@ import httpx2
 from duly.application.grants import Grants
 from duly.application.jobs import Jobs
 from duly.application.runs import Runs
+from duly.application.untraced import Untraced
 from duly.domain.errors import DulyError, InvalidInput
+from duly.domain.executions import execution_key_of_job
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus, Suspended
 from duly.domain.payloads import json_of, value_of
 from duly.domain.schedules import schedule_of_key
 from duly.domain.sessions import ClaimedJob
+from duly.domain.traces import trace_id_from
 from duly.ports.clock import Clock
+from duly.ports.tracing import Tracing
 from duly.worker.handlers import failure
 
 MOST_LAUNCHES = 5
@@ -61,6 +65,7 @@ class GraphRuns:
     runs: Runs
     client: httpx2.AsyncClient
     executions: Closes | None = None
+    tracing: Tracing = field(default_factory=Untraced)
 
     async def __call__(self, job: ClaimedJob) -> Ending | Suspended:
         params: Any = value_of(job.payload)
@@ -71,17 +76,36 @@ class GraphRuns:
             return failure(f"its params name no {missing.args[0]}", retryable=False)
         except DulyError as refusal:
             return failure(f"{refusal.code}: {refusal}", retryable=False)
-        key = params.get("key") or job.key or job.chain
+        key = execution_key_of_job(job.payload, job.key, job.chain)
         try:
-            return await self._ended(job, graph_id, key, params)
+            return await self._traced(job, graph_id, key, params)
         except asyncio.CancelledError:
             await self._cancel(job, graph_id, key)
             raise
 
-    async def _ended(self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any]) -> Ending | Suspended:
+    async def _traced(self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any]) -> Ending | Suspended:
+        """All tries of a job are in one trace, which the first call under its key makes the execution's."""
+        span = self.tracing.begin(
+            f"run {graph_id}",
+            trace_id=trace_id_from(job.chain),
+            parent=None,
+            seed=job.id,
+            attributes={"duly.job_id": job.id, "duly.key": key, "duly.graph_id": graph_id},
+        )
+        error: str | None = "interrupted"
+        try:
+            ended = await self._ended(job, graph_id, key, params, span.trace.header)
+            error = None if isinstance(ended, Suspended) else ended.error
+        finally:
+            span.end(error)
+        return ended
+
+    async def _ended(
+        self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any], traceparent: str
+    ) -> Ending | Suspended:
         launches, asked = 0, _body_of(job, params)
         while True:
-            answer = await self._ask(graph_id, key, asked)
+            answer = await self._ask(graph_id, key, asked, traceparent)
             await self._note(job, answer.outcome)
             launches += answer.is_launch
             if isinstance(answer.ending, Suspended):
@@ -113,9 +137,10 @@ class GraphRuns:
                 job.ledger_run, execution=outcome["run_id"], trace_id=outcome.get("trace_id")
             )
 
-    async def _ask(self, graph_id: str, key: str, body: Mapping[str, Any]) -> _Answer:
+    async def _ask(self, graph_id: str, key: str, body: Mapping[str, Any], traceparent: str) -> _Answer:
+        headers = {"Idempotency-Key": key, "traceparent": traceparent}
         try:
-            response = await self.client.post(_path(graph_id), json=body, headers={"Idempotency-Key": key})
+            response = await self.client.post(_path(graph_id), json=body, headers=headers)
             return _read(response)
         except (httpx2.HTTPError, InvalidInput) as error:
             why = f"the execution service could not be asked: {type(error).__name__}: {error}"
