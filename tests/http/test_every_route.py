@@ -24,6 +24,10 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "cancel_job": {"reason": "hers"},
     "put_job": {"kind": "greet", "pool": "wide"},
     "update_pool": {"slots": 1},
+    "create_webhook": {"url": "https://example.com/hook"},
+    "update_webhook": {"note": "hers"},
+    "rotate_webhook": {"keep_old_s": 60},
+    "disable_webhook": {"reason": "hers"},
     "create_token": {"owner": "eve", "role": "admin"},
 }
 # Things that have no owner: everybody meets them alike.
@@ -68,6 +72,8 @@ async def test_what_belongs_to_another_does_not_exist(site: Site) -> None:
     schedule = await site.schedule(ann, id="hers")
     run = (await ann.post("/api/v1/schedules/hers/trigger")).json()
     things = {"schedules": "hers", "runs": run["id"], "jobs": run["job_id"]}
+    things["webhooks"] = (await ann.post("/api/v1/webhooks", json=BODIES["create_webhook"])).json()["id"]
+    things["deliveries"] = (await ann.post(f"/api/v1/webhooks/{things['webhooks']}/test")).json()["id"]
     before = (await ann.get("/api/v1/schedules/hers")).json()
     covered = 0
 

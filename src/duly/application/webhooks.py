@@ -94,9 +94,19 @@ class Webhooks:
     pace: DeliveryPace = DEFAULT_PACE
 
     async def create(
-        self, url: str, *, owner: str, events: Iterable[str] = ("*",), everything: bool = False, note: str = ""
+        self,
+        url: str,
+        *,
+        owner: str,
+        events: Iterable[str] = ("*",),
+        everything: bool = False,
+        note: str = "",
+        endpoint_id: str | None = None,
     ) -> tuple[Endpoint, str]:
-        """The endpoint and its secret, which nobody can show again. `everything` is for admins to ask for."""
+        """The endpoint and its secret, which nobody can show again. `everything` is for admins to ask for.
+
+        An id makes it repeatable.
+        """
         drawn = EndpointBook(self.dice, self.rule).drawn(
             url,
             owner=Owner(text_of(owner, field="owner")),
@@ -106,6 +116,8 @@ class Webhooks:
             everything=everything,
             note=_note_of(note),
         )
+        if endpoint_id is not None:
+            drawn = replace(drawn, id=text_of(endpoint_id, field="endpoint_id"))
 
         async def work(tx: Transaction) -> Endpoint:
             made = await add_endpoint(tx, drawn)

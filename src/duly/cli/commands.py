@@ -25,6 +25,7 @@ COMMANDS = {
     "worker": "run the jobs of a program",
     "timekeeper": "open the slots of schedules when they are due",
     "token": "make and revoke the tokens that callers of the HTTP API show",
+    "webhook": "tell others of what has ended, and see what became of it",
     "db": "migrate the database, and say which one it is",
     "check": "list everything that is wrong with the configuration",
     "doctor": "say how healthy the database and those who use it are",
@@ -43,6 +44,8 @@ _LISTS = {
     "unknown_job": "; see: duly job list",
     "unknown_pool": "; see: duly pool list",
     "unknown_token": "; see: duly token list",
+    "unknown_webhook": "; see: duly webhook list",
+    "unknown_delivery": "; see: duly webhook deliveries",
 }
 
 

@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
-from duly.http import jobs, pools, runs, schedule_runs, schedules, system, tokens
+from duly.http import jobs, pools, runs, schedule_runs, schedules, system, tokens, webhooks
 from duly.http.access import Access
 from duly.http.closing import Closing
 from duly.http.description import DESCRIPTION, described
@@ -26,6 +26,8 @@ _ROUTERS = (
     jobs.router,
     pools.router,
     tokens.router,
+    webhooks.router,
+    webhooks.deliveries_router,
     system.router,
 )
 

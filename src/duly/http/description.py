@@ -24,6 +24,8 @@ TAGS = {
     "jobs": "What workers do: one attempt each. Put, looked at, read, cancelled.",
     "pools": "How much runs at once, shared by everybody.",
     "tokens": "Who may call from elsewhere. For admins.",
+    "webhooks": "Who is told of what has ended. Made, changed, given new secrets, disabled, tested.",
+    "deliveries": "What became of telling them. Looked at, sent again.",
     "system": "Who asks, and how Duly is.",
 }
 _ORDER = (
@@ -34,6 +36,9 @@ _ORDER = (
     *("put_job", "list_jobs", "get_job", "get_job_log", "cancel_job"),
     *("list_pools", "get_pool", "update_pool"),
     *("create_token", "list_tokens", "revoke_token"),
+    *("create_webhook", "list_webhooks", "get_webhook", "update_webhook", "rotate_webhook", "test_webhook"),
+    *("disable_webhook", "enable_webhook", "delete_webhook"),
+    *("list_deliveries", "get_delivery", "resend_delivery"),
 )
 _REF = "#/components/schemas/{model}"
 PROBLEMS = {

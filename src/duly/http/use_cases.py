@@ -10,6 +10,7 @@ from duly.application.requests import Requests
 from duly.application.runs import Runs
 from duly.application.schedules import Schedules
 from duly.application.tokens import Tokens
+from duly.application.webhooks import Webhooks
 from duly.application.why import Why
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage
@@ -36,5 +37,7 @@ class UseCases(Protocol):
     def schedules(self) -> Schedules: ...
     @property
     def tokens(self) -> Tokens: ...
+    @property
+    def webhooks(self) -> Webhooks: ...
     @property
     def why(self) -> Why: ...
