@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from duly.domain.errors import InvalidInput
 from duly.domain.ids import Owner
 from duly.domain.instants import SECOND, Instant, written
 from duly.domain.texts import text_of, whole_number_of
@@ -234,16 +235,17 @@ class Webhooks:
         owner: str | None,
         endpoint_id: str | None = None,
         about: str | None = None,
-        state: DeliveryState | None = None,
+        state: DeliveryState | str | None = None,
         before: str | None = None,
         most: int = 100,
     ) -> Sequence[Delivery]:
         """The newest first; `about` is the id of a job, a group or a run, `before` the last one seen."""
         whole_number_of(most, field="most", least=1, most=MOST_LISTED)
+        asked = None if state is None else _state_of(state)
 
         async def work(tx: Transaction) -> Sequence[Delivery]:
             return await tx.webhooks.deliveries(
-                _whose(owner), endpoint_id=endpoint_id, subject_id=about, state=state, before=before, most=most
+                _whose(owner), endpoint_id=endpoint_id, subject_id=about, state=asked, before=before, most=most
             )
 
         return await self.storage.read(work)
@@ -324,6 +326,13 @@ def _known_delivery(delivery: Delivery | None, delivery_id: str, owner: str | No
 
 def _whose(owner: str | None) -> Owner | None:
     return None if owner is None else Owner(text_of(owner, field="owner"))
+
+
+def _state_of(state: str) -> DeliveryState:
+    try:
+        return DeliveryState(state)
+    except ValueError:
+        raise InvalidInput("state", f"{state[:40]!r} is no state", fix=f"use {', '.join(DeliveryState)}") from None
 
 
 def _note_of(note: str) -> str:
