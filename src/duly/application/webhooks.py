@@ -180,7 +180,7 @@ class Webhooks:
         why = text_of(reason, field="reason")
 
         async def work(tx: Transaction) -> Endpoint:
-            endpoint = _known(await tx.webhooks.lock(endpoint_id), endpoint_id, owner)
+            endpoint = await _locked(tx, endpoint_id, owner)
             return await disable(tx, endpoint, reason=why, now=now) if endpoint.is_enabled else endpoint
 
         now = self.storage.clock.now()
@@ -214,7 +214,7 @@ class Webhooks:
         event_id, delivery_id = self.dice.new_id("evt"), self.dice.new_id("dlv")
 
         async def work(tx: Transaction) -> Delivery:
-            endpoint = _enabled(_known(await tx.webhooks.lock(endpoint_id), endpoint_id, owner))
+            endpoint = _enabled(await _locked(tx, endpoint_id, owner))
             body = {"type": TEST, "timestamp": written(now), "data": {"webhook_id": endpoint.id}}
             event = Event(
                 id=event_id,
@@ -288,8 +288,7 @@ class Webhooks:
         now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> Endpoint:
-            text_of(endpoint_id, field="id")
-            changed = change(_known(await tx.webhooks.lock(endpoint_id), endpoint_id, owner), now)
+            changed = change(await _locked(tx, endpoint_id, owner), now)
             await tx.webhooks.save(changed)
             return changed
 
@@ -304,6 +303,10 @@ async def disable(tx: Transaction, endpoint: Endpoint, *, reason: str, now: Inst
     await tx.webhooks.save(disabled)
     await tx.webhooks.fail_all_of(endpoint.id, error=f"the webhook was disabled: {reason}", now=now)
     return disabled
+
+
+async def _locked(tx: Transaction, endpoint_id: str, owner: str | None) -> Endpoint:
+    return _known(await tx.webhooks.lock(text_of(endpoint_id, field="id")), endpoint_id, owner)
 
 
 def _known(endpoint: Endpoint | None, endpoint_id: str, owner: str | None) -> Endpoint:
