@@ -164,9 +164,12 @@ def test_jobs_that_ended_are_forgotten_only_if_somebody_said_yes(shell: Shell) -
     assert shell(*prune).code == 2
     assert shell(*prune, "--dry-run").code == 0
     assert shell("db", "prune", "--before", "soon", "--yes").code == 2
-    assert done(shell("db", "prune", "--before", "1d", "--yes", "--json")) == {"pruned": 0}
+    assert done(shell("db", "prune", "--before", "1d", "--yes", "--json")) == {"pruned": 0, "deliveries": 0}
     assert shell("job", "show", job).code == 0
-    assert done(shell("db", "prune", "--before", "2099-01-01T00:00:00Z", "--yes", "--json")) == {"pruned": 1}
+    assert done(shell("db", "prune", "--before", "2099-01-01T00:00:00Z", "--yes", "--json")) == {
+        "pruned": 1,
+        "deliveries": 0,
+    }
     assert shell("job", "show", job).code == 3
 
 

@@ -36,6 +36,7 @@ from duly.domain.webhooks.endpoints import (
 from duly.domain.webhooks.signing import SignatureRefused, verify
 from duly.settings import Settings
 from duly.wire.webhooks import worded
+from tests.contracts.forgetful import Twice
 from tests.contracts.plans import launched, planned
 from tests.contracts.world import FAILED, World, new
 from tests.receiver import Receiver, answers, answers_then_resets, drips, floods, never_answers, receiving, resets
@@ -514,3 +515,22 @@ async def test_a_courier_that_breaks_loses_nothing(world: World) -> None:
         await post.goes()
 
         assert (await post.one()).state is DeliveryState.DELIVERED
+
+
+async def test_a_work_whose_answer_is_lost_does_nothing_twice(world: World) -> None:
+    async with receiving() as receiver:
+        post = Post(world)
+        forgetful = Queue.on(Twice(world.queue.storage, world.clock), world.dice, Settings(webhook_loopback="allowed"))
+        post.queue, post.courier = forgetful, forgetful.courier()
+        endpoint, old = await forgetful.webhooks.create(receiver.url, owner="ann", everything=True)
+        rotated, new_secret = await forgetful.webhooks.rotate(endpoint.id, owner="ann")
+        assert (rotated.secret, rotated.old_secret) == (new_secret, old)
+        await post.ends_a_job()
+        await forgetful.webhooks.test(endpoint.id, owner="ann")
+        await post.goes()
+
+        assert sorted(each.told["type"] for each in receiver.received) == ["job.completed", "webhook.test"]
+        assert {each.state for each in await post.all()} == {DeliveryState.DELIVERED}
+        assert {each.attempts for each in await post.all()} == {1}
+        await forgetful.webhooks.disable(endpoint.id, owner="ann")
+        await forgetful.webhooks.delete(endpoint.id, owner="ann")

@@ -36,6 +36,10 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "create_group": {"members": [{"job": {"kind": "greet", "pool": "wide"}}]},
     "cancel_group": {"reason": "hers"},
     "legacy_put_job": {"type": "greet"},
+    "create_webhook": {"url": "https://example.com/hook"},
+    "update_webhook": {"note": "hers"},
+    "rotate_webhook": {"keep_old_s": 60},
+    "disable_webhook": {"reason": "hers"},
     "create_token": {"owner": "eve", "role": "admin"},
 }
 # Things that have no owner: everybody meets them alike.
@@ -83,6 +87,8 @@ async def test_what_belongs_to_another_does_not_exist(site: Site) -> None:
     group = (await ann.post("/api/v1/groups", json=BODIES["create_group"])).json()
     things = {"schedules": "hers", "runs": run["id"], "jobs": run["job_id"], "templates": "her-mould"}
     things |= {"groups": group["id"], "/jobs": run["job_id"], "/api": run["job_id"], "direct": "her-mould"}
+    things["webhooks"] = (await ann.post("/api/v1/webhooks", json=BODIES["create_webhook"])).json()["id"]
+    things["deliveries"] = (await ann.post(f"/api/v1/webhooks/{things['webhooks']}/test")).json()["id"]
     before = (await ann.get("/api/v1/schedules/hers")).json()
     covered = 0
 

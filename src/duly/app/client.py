@@ -21,6 +21,7 @@ from duly.domain.jobs import Job, Put
 from duly.domain.retries import DAY_MS
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
+from duly.domain.webhooks.endpoints import Endpoint
 
 Named = str | Callable[..., Any]
 RunAt = datetime | str | timedelta
@@ -162,6 +163,15 @@ class Client:
 
     async def resume(self, schedule: Named) -> Schedule:
         return await self.queue.schedules.resume(self.register.schedule_id(schedule), owner=self.owner)
+
+    async def add_webhook(
+        self, url: str, *, events: Sequence[str] = ("*",), everything: bool = True
+    ) -> tuple[Endpoint, str]:
+        """Who is told of what ends, and the secret that it is signed with, shown this once.
+
+        Jobs that a program puts have no owner, so they are among `everything`.
+        """
+        return await self.queue.webhooks.create(url, owner=self.owner, events=events, everything=everything)
 
     async def schedules(self) -> list[Schedule]:
         """All that have the program's owner, declared or not."""

@@ -53,6 +53,7 @@ from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
 from duly.domain.templates import COMMAND_KIND, Command
 from duly.domain.texts import text_of, whole_number_of
+from duly.domain.webhooks.endpoints import Endpoint
 
 if TYPE_CHECKING:
     from duly.bootstrap import GraphRuns
@@ -412,6 +413,12 @@ class Duly:
 
     async def schedules(self) -> list[Schedule]:
         return await self._open_client.schedules()
+
+    async def add_webhook(
+        self, url: str, *, events: Sequence[str] = ("*",), everything: bool = True
+    ) -> tuple[Endpoint, str]:
+        """Who is told of what ends, and the secret that it is signed with, shown this once."""
+        return await self._open_client.add_webhook(url, events=events, everything=everything)
 
     # Running
 

@@ -4,7 +4,7 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any, Self, TypeVar, Unpack
 
@@ -20,6 +20,7 @@ from duly.domain.groups import Group
 from duly.domain.jobs import Job, Put
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
+from duly.domain.webhooks.endpoints import Endpoint
 
 T = TypeVar("T")
 OpenClient = Callable[[], Awaitable[tuple[Client, Reconciled]]]
@@ -87,6 +88,9 @@ class Sync:
 
     def schedules(self) -> list[Schedule]:
         return self._ask(lambda client: client.schedules())
+
+    def add_webhook(self, url: str, *, events: Sequence[str] = ("*",), everything: bool = True) -> tuple[Endpoint, str]:
+        return self._ask(lambda client: client.add_webhook(url, events=events, everything=everything))
 
     def __enter__(self) -> Self:
         self._opened()

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from duly.domain.errors import InvalidInput
 from duly.domain.ids import Owner
 from duly.domain.instants import SECOND, Instant, written
 from duly.domain.texts import text_of, whole_number_of
@@ -94,9 +95,19 @@ class Webhooks:
     pace: DeliveryPace = DEFAULT_PACE
 
     async def create(
-        self, url: str, *, owner: str, events: Iterable[str] = ("*",), everything: bool = False, note: str = ""
+        self,
+        url: str,
+        *,
+        owner: str,
+        events: Iterable[str] = ("*",),
+        everything: bool = False,
+        note: str = "",
+        endpoint_id: str | None = None,
     ) -> tuple[Endpoint, str]:
-        """The endpoint and its secret, which nobody can show again. `everything` is for admins to ask for."""
+        """The endpoint and its secret, which nobody can show again. `everything` is for admins to ask for.
+
+        An id makes it repeatable.
+        """
         drawn = EndpointBook(self.dice, self.rule).drawn(
             url,
             owner=Owner(text_of(owner, field="owner")),
@@ -106,6 +117,8 @@ class Webhooks:
             everything=everything,
             note=_note_of(note),
         )
+        if endpoint_id is not None:
+            drawn = replace(drawn, id=text_of(endpoint_id, field="endpoint_id"))
 
         async def work(tx: Transaction) -> Endpoint:
             made = await add_endpoint(tx, drawn)
@@ -167,7 +180,7 @@ class Webhooks:
         why = text_of(reason, field="reason")
 
         async def work(tx: Transaction) -> Endpoint:
-            endpoint = _known(await tx.webhooks.lock(endpoint_id), endpoint_id, owner)
+            endpoint = await _locked(tx, endpoint_id, owner)
             return await disable(tx, endpoint, reason=why, now=now) if endpoint.is_enabled else endpoint
 
         now = self.storage.clock.now()
@@ -201,7 +214,7 @@ class Webhooks:
         event_id, delivery_id = self.dice.new_id("evt"), self.dice.new_id("dlv")
 
         async def work(tx: Transaction) -> Delivery:
-            endpoint = _enabled(_known(await tx.webhooks.lock(endpoint_id), endpoint_id, owner))
+            endpoint = _enabled(await _locked(tx, endpoint_id, owner))
             body = {"type": TEST, "timestamp": written(now), "data": {"webhook_id": endpoint.id}}
             event = Event(
                 id=event_id,
@@ -222,16 +235,17 @@ class Webhooks:
         owner: str | None,
         endpoint_id: str | None = None,
         about: str | None = None,
-        state: DeliveryState | None = None,
+        state: DeliveryState | str | None = None,
         before: str | None = None,
         most: int = 100,
     ) -> Sequence[Delivery]:
         """The newest first; `about` is the id of a job, a group or a run, `before` the last one seen."""
         whole_number_of(most, field="most", least=1, most=MOST_LISTED)
+        asked = None if state is None else _state_of(state)
 
         async def work(tx: Transaction) -> Sequence[Delivery]:
             return await tx.webhooks.deliveries(
-                _whose(owner), endpoint_id=endpoint_id, subject_id=about, state=state, before=before, most=most
+                _whose(owner), endpoint_id=endpoint_id, subject_id=about, state=asked, before=before, most=most
             )
 
         return await self.storage.read(work)
@@ -274,8 +288,7 @@ class Webhooks:
         now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> Endpoint:
-            text_of(endpoint_id, field="id")
-            changed = change(_known(await tx.webhooks.lock(endpoint_id), endpoint_id, owner), now)
+            changed = change(await _locked(tx, endpoint_id, owner), now)
             await tx.webhooks.save(changed)
             return changed
 
@@ -290,6 +303,10 @@ async def disable(tx: Transaction, endpoint: Endpoint, *, reason: str, now: Inst
     await tx.webhooks.save(disabled)
     await tx.webhooks.fail_all_of(endpoint.id, error=f"the webhook was disabled: {reason}", now=now)
     return disabled
+
+
+async def _locked(tx: Transaction, endpoint_id: str, owner: str | None) -> Endpoint:
+    return _known(await tx.webhooks.lock(text_of(endpoint_id, field="id")), endpoint_id, owner)
 
 
 def _known(endpoint: Endpoint | None, endpoint_id: str, owner: str | None) -> Endpoint:
@@ -312,6 +329,13 @@ def _known_delivery(delivery: Delivery | None, delivery_id: str, owner: str | No
 
 def _whose(owner: str | None) -> Owner | None:
     return None if owner is None else Owner(text_of(owner, field="owner"))
+
+
+def _state_of(state: str) -> DeliveryState:
+    try:
+        return DeliveryState(state)
+    except ValueError:
+        raise InvalidInput("state", f"{state[:40]!r} is no state", fix=f"use {', '.join(DeliveryState)}") from None
 
 
 def _note_of(note: str) -> str:

@@ -29,6 +29,7 @@ COMMANDS = {
     "worker": "run the jobs of a program",
     "timekeeper": "open the slots of schedules when they are due",
     "token": "make and revoke the tokens that callers of the HTTP API show",
+    "webhook": "tell others of what has ended, and see what became of it",
     "db": "migrate the database, and say which one it is",
     "check": "list everything that is wrong with the configuration",
     "doctor": "say how healthy the database and those who use it are",
@@ -49,6 +50,8 @@ _LISTS = {
     "unknown_template": "; see: duly template list",
     "unknown_group": "; see: duly group list",
     "unknown_token": "; see: duly token list",
+    "unknown_webhook": "; see: duly webhook list",
+    "unknown_delivery": "; see: duly webhook deliveries",
 }
 
 

@@ -22,7 +22,7 @@ def define(parser: Parser) -> None:
     add_dry_run(migrate_)
     version_ = commands.add("version", version, "the schema it has and the one this duly knows; 1 if they differ")
     url_ = commands.add("url", url, "its address, without password")
-    prune_ = commands.add("prune", prune, "forget jobs that ended long ago; the ledger of schedules stays")
+    prune_ = commands.add("prune", prune, "forget jobs and deliveries that ended long ago; the ledger stays")
     prune_.add_argument("--before", required=True, metavar="WHEN", help="an instant, or how long ago, such as 30d")
     add_yes(prune_)
     add_dry_run(prune_)
@@ -77,17 +77,18 @@ def prune(options: Options) -> int:
         before = instant_of(
             when_from(options.before, field="--before", now=queue.storage.clock.now()), field="--before"
         )
-        question = f"forget every job that ended before {written(before)}, with what it said?"
+        question = f"forget every job and delivery that ended before {written(before)}, with what it said?"
         if options.dry_run:
             note(f"dry run: would {question.rstrip('?')}; nothing was changed")
             return exits.OK
         if not is_agreed(options, question):
             return exits.FAILED
         count = await queue.jobs.prune(before=before)
+        deliveries = await queue.webhooks.prune(before=before)
         if options.json:
-            say_json({"pruned": count})
+            say_json({"pruned": count, "deliveries": deliveries})
         else:
-            say(f"forgot {count} jobs")
+            say(f"forgot {count} jobs" + (f" and {deliveries} deliveries of webhooks" if deliveries else ""))
         return exits.OK
 
     return changing(change)

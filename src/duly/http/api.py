@@ -23,6 +23,7 @@ from duly.http import (
     system,
     templates,
     tokens,
+    webhooks,
 )
 from duly.http.access import Access
 from duly.http.closing import Closing
@@ -50,6 +51,8 @@ _ROUTERS = (
     directs.router,
     pools.router,
     tokens.router,
+    webhooks.router,
+    webhooks.deliveries_router,
     system.router,
 )
 

@@ -27,6 +27,8 @@ TAGS = {
     "direct": "An answer now, ahead of the queue, without a job.",
     "pools": "How much runs at once, shared by everybody.",
     "tokens": "Who may call from elsewhere. For admins.",
+    "webhooks": "Who is told of what has ended. Made, changed, given new secrets, disabled, tested.",
+    "deliveries": "What became of telling them. Looked at, sent again.",
     "system": "Who asks, and how Duly is.",
     "legacy": "The older job routes, in the older words. Use the others; the headers say until when these work.",
 }
@@ -41,6 +43,9 @@ _ORDER = (
     *("create_group", "list_groups", "get_group", "list_members", "cancel_group", "retry_group"),
     *("list_pools", "get_pool", "update_pool", "list_queue"),
     *("create_token", "list_tokens", "revoke_token"),
+    *("create_webhook", "list_webhooks", "get_webhook", "update_webhook", "rotate_webhook", "test_webhook"),
+    *("disable_webhook", "enable_webhook", "delete_webhook"),
+    *("list_deliveries", "get_delivery", "resend_delivery"),
 )
 _REF = "#/components/schemas/{model}"
 PROBLEMS = {

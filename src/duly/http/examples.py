@@ -14,6 +14,8 @@ _NAMES = {
     "templates": "digest",
     "groups": "grp_01",
     "direct": "report",
+    "webhooks": "whe_01",
+    "deliveries": "dlv_01",
 }
 _FIRST = ("id", "kind", "target", "owner")
 _LONGEST_LINE = 45

@@ -15,6 +15,7 @@ from duly.application.schedules import Schedules
 from duly.application.sessions import Sessions
 from duly.application.templates import Templates
 from duly.application.tokens import Tokens
+from duly.application.webhooks import Webhooks
 from duly.application.why import Why
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage
@@ -51,6 +52,8 @@ class UseCases(Protocol):
     def templates(self) -> Templates: ...
     @property
     def tokens(self) -> Tokens: ...
+    @property
+    def webhooks(self) -> Webhooks: ...
     @property
     def why(self) -> Why: ...
     def trace_url(self, trace_id: str | None) -> str | None: ...

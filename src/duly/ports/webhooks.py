@@ -49,8 +49,11 @@ class WebhookStore(Protocol):
     ) -> None:
         """Writes an event and a delivery, (its id, its endpoint's), for each who wants it."""
 
-    async def due(self, now: Instant, most: int, *, claim: str) -> tuple[list[Errand], list[Errand]]:
-        """Deliveries that are due, kept from others until commit; and those that this claim has already."""
+    async def due(self, now: Instant, most: int, *, claim: str) -> list[Errand]:
+        """Deliveries that are due, to be claimed; kept from others until commit."""
+
+    async def held(self, claim: str) -> list[Errand]:
+        """What this claim has."""
 
     async def claim(self, delivery_id: str, claim: str, *, until: Instant) -> None: ...
 

@@ -36,17 +36,23 @@ class NewWebhook(Shape):
 class WebhookChange(Shape):
     """What is left out stays."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"events": ["job.*"]}]})
+
     events: Annotated[list[str] | None, Field(description=_TYPES)] = None
     note: str | None = None
 
 
 class Rotation(Shape):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"keep_old_s": 3_600}]})
+
     keep_old_s: Annotated[
         int, Field(description="How long the old secret signs beside the new one.", ge=0, le=LONGEST_ROTATION_S)
     ] = ROTATION // 1_000_000
 
 
 class Disabling(Shape):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "moving house"}]})
+
     reason: str = "disabled by its owner"
 
 

@@ -89,7 +89,7 @@ class GraphRuns:
             f"run {graph_id}",
             trace_id=trace_id_from(job.chain),
             parent=None,
-            seed=job.id,
+            seed=f"{job.id}/{job.token}",  # a job that waited for a review comes back as itself
             attributes={"duly.job_id": job.id, "duly.key": key, "duly.graph_id": graph_id},
         )
         error: str | None = "interrupted"

@@ -142,10 +142,12 @@ class SqlWebhooks:
             )
         self._x.wake(WEBHOOKS)
 
-    async def due(self, now: Instant, most: int, *, claim: str) -> tuple[list[Errand], list[Errand]]:
-        held = await self._x.fetch("deliveries_claimed", claim=claim) if self._x.rerun else []
-        rows = await self._x.fetch("deliveries_due", now=now, most=most) if not held else []
-        return [errand_from_row(row, claim) for row in rows], [errand_from_row(row, claim) for row in held]
+    async def due(self, now: Instant, most: int, *, claim: str) -> list[Errand]:
+        rows = await self._x.fetch("deliveries_due", now=now, most=most)
+        return [errand_from_row(row, claim) for row in rows]
+
+    async def held(self, claim: str) -> list[Errand]:
+        return [errand_from_row(row, claim) for row in await self._x.fetch("deliveries_held", claim=claim)]
 
     async def claim(self, delivery_id: str, claim: str, *, until: Instant) -> None:
         await self._x.fetch("claim_delivery", id=delivery_id, claim=claim, until=until)

@@ -95,8 +95,7 @@ JOIN webhook_endpoints e ON e.id = d.endpoint_id
 JOIN webhook_events v ON v.id = d.event_id
 WHERE d.state = 'pending' AND d.due_at <= :now ORDER BY d.due_at, d.id LIMIT :most {lock:update of d skip locked}
 
--- name: deliveries_claimed
--- What an earlier run of the same work has claimed.
+-- name: deliveries_held
 SELECT {delivery_columns}, v.body, {endpoint_columns}
 FROM webhook_deliveries d
 JOIN webhook_endpoints e ON e.id = d.endpoint_id
