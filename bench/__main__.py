@@ -13,8 +13,9 @@ from typing import Any
 
 import asyncpg
 
-from bench import graphile, idle
+from bench import idle
 from bench.arena import Arena
+from bench.node import NODE_PEERS
 from bench.report import HEADER, Result, contestants, machine, save
 from bench.rows import SETS, Row
 from tests.postgres_server import running_postgres
@@ -27,11 +28,12 @@ _SCHEDULES = "schedules-"
 def main() -> None:
     chosen = _arguments()
     rows = [row for name in chosen.sets if name in SETS for row in SETS[name] if _matches(row, chosen.only)]
-    if not graphile.is_there():
-        print("graphile-worker is left out: no Node.js, or no way to install it.", file=sys.stderr)
-        rows = [_without(row, graphile.NAME) for row in rows]
     if chosen.against:
         rows = [_without(row, *(peer for peer in row.peers if peer not in chosen.against)) for row in rows]
+    for peer in NODE_PEERS.values():
+        if any(peer.name in row.jobs for row in rows) and not peer.is_there():
+            print(f"{peer.name} is left out: no Node.js {peer.least_node}, or no way to install it.", file=sys.stderr)
+            rows = [_without(row, peer.name) for row in rows]
     content: dict[str, Any] = {"settings": vars(chosen)}
     idle_on = [name.removeprefix(_SCHEDULES) for name in chosen.sets if name.startswith(_SCHEDULES)]
     idle_on = idle_on if chosen.only in idle.TITLE else []
