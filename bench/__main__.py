@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncpg
 
-from bench import idle
+from bench import executions, idle
 from bench.arena import Arena
 from bench.node import NODE_PEERS
 from bench.report import HEADER, Result, contestants, machine, save
@@ -35,10 +35,11 @@ def main() -> None:
             print(f"{peer.name} is left out: no Node.js {peer.least_node}, or no way to install it.", file=sys.stderr)
             rows = [_without(row, peer.name) for row in rows]
     content: dict[str, Any] = {"settings": vars(chosen)}
-    idle_on = [name.removeprefix(_SCHEDULES) for name in chosen.sets if name.startswith(_SCHEDULES)]
-    idle_on = idle_on if chosen.only in idle.TITLE else []
+    stores = [name.removeprefix(_SCHEDULES) for name in chosen.sets if name.startswith(_SCHEDULES)]
+    idle_on = stores if chosen.only in idle.TITLE else []
+    executing_on = stores if chosen.only in executions.TITLE else []
     with contextlib.ExitStack() as stack:
-        needs_server = "postgres" in {*idle_on, *(row.store for row in rows)}
+        needs_server = "postgres" in {*idle_on, *executing_on, *(row.store for row in rows)}
         server = stack.enter_context(running_postgres()) if needs_server else None
         content["machine"] = machine(_version(server) if server else None)
         arena = Arena(server, seconds=chosen.seconds, share=chosen.share)
@@ -47,6 +48,10 @@ def main() -> None:
         if idle_on:
             print(idle.HEADER, flush=True)
             content["idle"] = [each for store in idle_on for each in idle.measure(arena, store, 20 * chosen.share)]
+        if executing_on:
+            print(executions.HEADER, flush=True)
+            slots = int(executions.SLOTS * chosen.share)
+            content["executions"] = [executions.measure(arena, store, slots) for store in executing_on]
     content["rows"] = [result.as_json() for result in results]
     content["contenders"] = contestants(rows)
     if _CRON in chosen.sets:
