@@ -13,8 +13,9 @@ from typing import Any
 
 import asyncpg
 
-from bench import graphile, idle
+from bench import executions, idle
 from bench.arena import Arena
+from bench.node import NODE_PEERS
 from bench.report import HEADER, Result, contestants, machine, save
 from bench.rows import SETS, Row
 from tests.postgres_server import running_postgres
@@ -27,16 +28,18 @@ _SCHEDULES = "schedules-"
 def main() -> None:
     chosen = _arguments()
     rows = [row for name in chosen.sets if name in SETS for row in SETS[name] if _matches(row, chosen.only)]
-    if not graphile.is_there():
-        print("graphile-worker is left out: no Node.js, or no way to install it.", file=sys.stderr)
-        rows = [_without(row, graphile.NAME) for row in rows]
     if chosen.against:
         rows = [_without(row, *(peer for peer in row.peers if peer not in chosen.against)) for row in rows]
+    for peer in NODE_PEERS.values():
+        if any(peer.name in row.jobs for row in rows) and not peer.is_there():
+            print(f"{peer.name} is left out: no Node.js {peer.least_node}, or no way to install it.", file=sys.stderr)
+            rows = [_without(row, peer.name) for row in rows]
     content: dict[str, Any] = {"settings": vars(chosen)}
-    idle_on = [name.removeprefix(_SCHEDULES) for name in chosen.sets if name.startswith(_SCHEDULES)]
-    idle_on = idle_on if chosen.only in idle.TITLE else []
+    stores = [name.removeprefix(_SCHEDULES) for name in chosen.sets if name.startswith(_SCHEDULES)]
+    idle_on = stores if chosen.only in idle.TITLE else []
+    executing_on = stores if chosen.only in executions.TITLE else []
     with contextlib.ExitStack() as stack:
-        needs_server = "postgres" in {*idle_on, *(row.store for row in rows)}
+        needs_server = "postgres" in {*idle_on, *executing_on, *(row.store for row in rows)}
         server = stack.enter_context(running_postgres()) if needs_server else None
         content["machine"] = machine(_version(server) if server else None)
         arena = Arena(server, seconds=chosen.seconds, share=chosen.share)
@@ -45,6 +48,10 @@ def main() -> None:
         if idle_on:
             print(idle.HEADER, flush=True)
             content["idle"] = [each for store in idle_on for each in idle.measure(arena, store, 20 * chosen.share)]
+        if executing_on:
+            print(executions.HEADER, flush=True)
+            slots = int(executions.SLOTS * chosen.share)
+            content["executions"] = [executions.measure(arena, store, slots) for store in executing_on]
     content["rows"] = [result.as_json() for result in results]
     content["contenders"] = contestants(rows)
     if _CRON in chosen.sets:

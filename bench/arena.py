@@ -17,8 +17,8 @@ from typing import Any
 
 import asyncpg
 
-from bench import graphile
 from bench.act import contender
+from bench.node import NODE_PEERS
 from bench.rows import Row
 from bench.tally import Tally
 from tests import postgres_server
@@ -173,13 +173,13 @@ def processes(name: str, what: str, givens: list[dict[str, Any]]) -> Iterator[An
 
 
 def command(name: str, what: str, given: dict[str, Any]) -> list[str]:
-    if name == graphile.NAME:
-        return graphile.command(what, given)
+    if name in NODE_PEERS:
+        return NODE_PEERS[name].command(what, given)
     return [sys.executable, "-m", "bench.act", name, what, json.dumps(given)]
 
 
 def _unfinished(name: str) -> str:
-    return graphile.UNFINISHED if name == graphile.NAME else contender(name).unfinished
+    return NODE_PEERS[name].unfinished if name in NODE_PEERS else contender(name).unfinished
 
 
 @contextlib.contextmanager

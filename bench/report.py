@@ -11,8 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from bench import graphile
 from bench.act import contender, scheduler
+from bench.node import NODE_PEERS
 from bench.rows import Row
 
 
@@ -87,8 +87,8 @@ def machine(server_version: str | None) -> dict[str, Any]:
 def contestants(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
     told: dict[str, dict[str, str]] = {}
     for name, is_of_schedules in sorted({(name, row.is_of_schedules) for row in rows for name in row.jobs}):
-        if name == graphile.NAME:
-            told[name] = {"settings": graphile.SETTINGS, "graphile-worker": graphile.version()}
+        if name in NODE_PEERS:
+            told[name] = {"settings": NODE_PEERS[name].settings, name: NODE_PEERS[name].version()}
             continue
         who = scheduler(name) if is_of_schedules else contender(name)
         versions = {package: metadata.version(package) for package in who.packages}

@@ -41,9 +41,10 @@ class Row:
 
 
 _ENQUEUE_ON_SQLITE = {"duly": 0, "persist-queue": 0, "huey": 0}
-_ENQUEUE_ON_POSTGRES = {"duly": 0, "pgqueuer": 0, "procrastinate": 0, "graphile-worker": 0}
-_BULK_ON_POSTGRES = {"pgqueuer": 60_000, "procrastinate": 20_000, "graphile-worker": 60_000}
-_DRAIN_ON_POSTGRES = {"duly": 60_000, "pgqueuer": 60_000, "procrastinate": 1_500, "graphile-worker": 60_000}
+_POSTGRES_PEERS = ("pgqueuer", "procrastinate", "graphile-worker", "pg-boss")
+_ENQUEUE_ON_POSTGRES = dict.fromkeys(("duly", *_POSTGRES_PEERS), 0)
+_BULK_ON_POSTGRES = {"pgqueuer": 60_000, "procrastinate": 20_000, "graphile-worker": 60_000, "pg-boss": 60_000}
+_DRAIN_ON_POSTGRES = {"duly": 60_000, **_BULK_ON_POSTGRES, "procrastinate": 1_500}
 _DRAIN_GOALS = {"pgqueuer": (1.5, 2.5), "procrastinate": (30.0, 60.0), "graphile-worker": (0.8, 1.2)}
 
 SETS: dict[str, list[Row]] = {
@@ -84,7 +85,7 @@ SETS: dict[str, list[Row]] = {
             store="postgres",
             kind="enqueue",
             ours="duly-plain",
-            jobs={"duly-plain": 0, "pgqueuer": 0, "procrastinate": 0, "graphile-worker": 0},
+            jobs=dict.fromkeys(("duly-plain", *_POSTGRES_PEERS), 0),
             goals={"pgqueuer": (1.0, 1.2)},
         ),
         Row(
@@ -129,7 +130,7 @@ SETS: dict[str, list[Row]] = {
             work="pickup",
             store="postgres",
             kind="pickup",
-            jobs={"duly": 40, "pgqueuer": 40, "procrastinate": 40, "graphile-worker": 40},
+            jobs=dict.fromkeys(("duly", *_POSTGRES_PEERS), 40),
             goals={"graphile-worker": (0.9, 0.7)},
         ),
     ],

@@ -110,7 +110,8 @@ class Accounts:
         known = account_id_of(account_id)
 
         async def work(tx: Transaction) -> VirtualKey:
-            await account_in(tx, known, owner)
+            if owner is not None:  # else the key alone tells whether there is such an account
+                await account_in(tx, known, owner)
             key = await tx.accounts.default_key(known)
             if key is None:
                 raise UnknownAccount(account_id)

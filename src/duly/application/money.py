@@ -213,7 +213,8 @@ async def end_in(tx: Transaction, run_id: str, attempt: int, state: HoldState, *
 
 async def _ended(tx: Transaction, hold: Hold, state: HoldState, *, now: Instant) -> Hold:
     await tx.holds.end(hold, state, now=now)
-    await tx.accounts.move(hold.account_id, held=-hold.amount, used=hold.spent)
+    if hold.amount or hold.spent:
+        await tx.accounts.move(hold.account_id, held=-hold.amount, used=hold.spent)
     if hold.spent != hold.amount:
         await tx.budgets.adjust(hold, hold.spent - hold.amount)
     return replace(hold, state=state, ended_at=now)
@@ -241,7 +242,8 @@ async def _require_schedule(tx: Transaction, hold: Hold, user: str | None) -> No
 
 
 async def _reserved(tx: Transaction, hold: Hold, *, beyond: bool) -> Hold:
-    if not await tx.accounts.reserve(hold.account_id, hold.amount):
+    # Runs that cost nothing do not queue for their account's row.
+    if hold.amount and not await tx.accounts.reserve(hold.account_id, hold.amount):
         account = await account_in(tx, hold.account_id, None)
         raise InsufficientCredit(account.id, needed=hold.amount, available=account.balance.available)
     counted_at = hold.held_at

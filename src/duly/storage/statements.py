@@ -20,6 +20,7 @@ _TELLING = re.compile(r"^-- telling: (\w+)\s*$")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z]\w*)")
 _FRAGMENT_USE = re.compile(r"\{(\w+)\}")
 # Row locks exist on Postgres only: SQLite has one writer, and everything it reads stays true until commit.
+_LOCKING = re.compile(r"\bFOR (?:NO KEY )?(?:UPDATE|SHARE|KEY)\b")
 _LOCK = re.compile(r"\{lock(?::([a-z ]+))?\}")
 
 
@@ -52,6 +53,11 @@ class Statement:
     def bind_one(self, row: tuple[Any, ...], values: dict[str, Any]) -> tuple[Any, ...]:
         """The values of `columns` from a row, those of other parameters by name."""
         return self.bind({**values, **dict(zip(self.columns, row, strict=True))}) if values else self.bind_row(row)
+
+    @cached_property
+    def only_looks(self) -> bool:
+        """Certainly writes and locks nothing."""
+        return self.sql.startswith("SELECT") and not _LOCKING.search(self.sql)
 
     @cached_property
     def _places(self) -> tuple[int, ...]:

@@ -74,6 +74,8 @@ class Worker:
         self._clock = sessions.storage.clock
         self._handlers = handlers
         self._pools = dict(pools)
+        # Work elsewhere, and what executions tell, is none of its business: each look is a claim.
+        self._concerns = frozenset({"due", "cancel", "*", *(f"pool:{name}" for name in pools)})
         self._given_prefetch = prefetch
         self._prefetch = dict(prefetch or {})
         self._name = name
@@ -131,7 +133,7 @@ class Worker:
             # A lost hint to cancel waits for the next beat.
             if "cancel" in topics and self._pulse is not None:
                 self._pulse.hurry()
-            if topics:
+            if topics & self._concerns:
                 self._nudge.set()
 
     async def _live(self) -> None:

@@ -81,9 +81,9 @@ class PostgresDatabase:
         self._refuse_other_loop()
         return await self._transactions.transact(work, single=single)
 
-    async def read(self, work: ExecutorWork[T]) -> T:
+    async def read(self, work: ExecutorWork[T], *, kind: object = None) -> T:
         self._refuse_other_loop()
-        return await self._transactions.read(work)
+        return await self._transactions.read(work, kind=kind)
 
     async def close(self) -> None:
         # Transactions first: the last of them announce, too.

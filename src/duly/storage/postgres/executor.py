@@ -9,6 +9,10 @@ from duly.storage.postgres.errors import Phase
 from duly.storage.statements import Statement
 
 
+class NeedsSnapshot(Exception):
+    """Work that reads turned out to be more than one look."""
+
+
 class PostgresExecutor:
     """`carry` answers the hint that a statement which commits by itself may take along, if it may."""
 
@@ -83,6 +87,9 @@ class PostgresExecutor:
 
     async def _run(self, statement: Statement, values: tuple[Any, ...]) -> Sequence[Row]:
         self.ran += 1
+        if self._once and self._phase == "reading" and not (self.ran == 1 and statement.only_looks):
+            self._failure = NeedsSnapshot()
+            raise self._failure
         if self._once and self.ran > 1:
             raise RuntimeError(f"{statement.name} is the second statement of work that promised a single one")
         try:

@@ -71,7 +71,9 @@ class PostgresStorage:
         """To write is to wait for the server."""
 
     async def read(self, work: Work[T]) -> T:
-        return await self._database.read(lambda executor: work(SqlTransaction(executor, _HOT_PATH)))
+        # By its text: whoever asks for one thing today asks for one thing tomorrow.
+        kind = getattr(work, "__code__", None)
+        return await self._database.read(lambda executor: work(SqlTransaction(executor, _HOT_PATH)), kind=kind)
 
     async def which(self) -> tuple[object, ...]:
         """The database it leads to, to be compared with another connection's."""
