@@ -21,12 +21,14 @@ from duly.application.grants import Grants
 from duly.application.groups import Groups
 from duly.application.health import Health
 from duly.application.jobs import Jobs
+from duly.application.launches import Launches
 from duly.application.logs import Logs
 from duly.application.money import Money
 from duly.application.money_audit import MoneyAudit
 from duly.application.order import Order
 from duly.application.places import Places
 from duly.application.pools import Pools
+from duly.application.registrar import Registrar
 from duly.application.requests import Requests
 from duly.application.runs import Runs
 from duly.application.schedules import Schedules
@@ -114,6 +116,8 @@ class Queue:
     why: Why
     workflows: Workflows
     dag_runs: DagRuns
+    launches: Launches
+    registrar: Registrar
     telemetry: Telemetry
     meter: "Meter | None" = None
 
@@ -134,6 +138,7 @@ class Queue:
         telemetry = Tally() if telemetry is None else telemetry
         schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry)
         accounts = Accounts(storage, dice, prices)
+        payer = Payer(accounts)
         return cls(
             settings=settings,
             storage=storage,
@@ -160,8 +165,10 @@ class Queue:
             timekeeping=Timekeeping(storage, dice, places, pace),
             tokens=Tokens(storage, dice),
             why=Why(storage=storage, outage_after=pace.outage_after),
-            workflows=Workflows(storage, dice, schedules, Payer(accounts)),
+            workflows=Workflows(storage, dice, schedules, payer),
             dag_runs=DagRuns(storage),
+            launches=Launches(storage, dice, payer),
+            registrar=Registrar(storage, dice, schedules, payer),
             telemetry=telemetry,
         )
 

@@ -195,11 +195,15 @@ async def _meta(tx: Transaction, run: DagRun) -> Mapping[str, Any]:
         "source": "manual" if scheduled_for is None else "schedule",
         "user_id": run.owner,
         "scheduled_for": None if scheduled_for is None else written(scheduled_for),
-        "idempotency_key": key if slot is None else run_key(slot[0], slot[1] // SECOND),
+        "idempotency_key": launch.key if launch is not None else _key_of(key, slot),
         "run_id": run.run_id,
         "workflow_id": run.workflow,
         "version": run.version,
     }
+
+
+def _key_of(key: str, slot: tuple[ScheduleId, Instant] | None) -> str:
+    return key if slot is None else run_key(slot[0], slot[1] // SECOND)
 
 
 def _slot_of(execution: Execution) -> tuple[ScheduleId, Instant] | None:
