@@ -26,6 +26,7 @@ from duly.app.register import Register
 from duly.app.results import Awaited
 from duly.app.running import Part, Stop, run_until, running, stopped_by_signals
 from duly.app.sync import Sync
+from duly.app.workflows import declare_action, deploy_declared, workflow_of
 from duly.bootstrap import Handler, Queue, Registry, Settings, command, handler_for, settings_of_environment
 from duly.domain.declarations import Reconciled
 from duly.domain.errors import InvalidInput
@@ -168,6 +169,29 @@ class Duly:
         self._register.add_graph(declared, schedule)
         return graph_id
 
+    @overload
+    def action(self, named: str, found_at: None = None) -> Callable[[F], F]: ...
+
+    @overload
+    def action(self, named: str, found_at: str | Callable[..., Any]) -> str: ...
+
+    @overload
+    def action(self, named: F) -> F: ...
+
+    def action(self, named: Any, found_at: Any = None) -> Any:
+        """Registers what nodes of workflows may name: `@app.action`, `@app.action("name")`, or with where it is found.
+
+        `app.action("send", "package.mail:send")` is loaded by the execution service alone; without a name, the place
+        is the name.
+        """
+        return declare_action(self._register.found_at, named, found_at)
+
+    def workflow(self, document: Mapping[str, Any] | str | Path) -> str:
+        """Declares a workflow, a document or the path of one, to deploy when the app opens; answers its name."""
+        declared, name = workflow_of(document)
+        self._register.workflows.append(declared)
+        return name
+
     def pool(self, name: str, *, limit: int, prefetch: int = 0, ageing: Duration | None = None) -> str:
         """Declares how many jobs of a pool run at once, wherever they run; answers its name."""
         whole_number_of(limit, field="limit", least=0, most=MOST_SLOTS)
@@ -196,8 +220,9 @@ class Duly:
         """Makes pools and schedules on a queue what is declared here; one that has no fire left is nobody's trouble."""
         for pool in self._register.pools.values():
             await queue.pools.declare(pool)
-        if self._register.graphs:
+        if self._register.runs_graphs:
             self._graph_runs = queue.graph_runs(self._register.found_at)
+            await deploy_declared(queue, self._register, program=self.name, owner=self.owner)
         schedules, policies = self._register.schedules.values(), queue.settings.policies
         grants = {each.id: await self._grant_of(queue, each.id) for each in schedules}
         declared = [each.granted(grants[each.id]).declared(policies) for each in schedules]

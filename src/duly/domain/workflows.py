@@ -110,6 +110,13 @@ class Plan:
                 named.setdefault(node.action, node.id)
         return named
 
+    @property
+    def longest_ms(self) -> int:
+        """An executor elsewhere fails by its own deadline, not because whoever waits for it gives up before."""
+        if self.executor is None:
+            return self.timeout_ms
+        return min(max(self.timeout_ms, self.executor.deadline_ms + 60_000), LONGEST_TIMEOUT_MS)
+
     def input_for(self, params: Mapping[str, Any] | None, *, field: str = "params") -> dict[str, Any]:
         """The params of a run over the document's own; one that a node needs and nobody gives is refused."""
         given = {**self.params, **value_of(payload_of(None if params is None else dict(params), field=field))}
