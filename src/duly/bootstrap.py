@@ -404,13 +404,17 @@ async def serve(
     """
     from duly.http.access import Access  # noqa: PLC0415
     from duly.http.api import create_api  # noqa: PLC0415
+    from duly.http.cron import PREFIXES  # noqa: PLC0415
     from duly.http.executions import add_internal_api  # noqa: PLC0415
     from duly.http.server import serve as serve_api  # noqa: PLC0415
-    from duly.http.services import ServiceAccess  # noqa: PLC0415
+    from duly.http.services import ServiceAccess, ServicesToo  # noqa: PLC0415
 
+    public = Access.at(host, asks_for_tokens=queue.settings.loopback == "tokens")
+    token = queue.settings.internal_api_token
+    services = None if token is None else ServiceAccess(secret=token)
     api = create_api(
         queue,
-        access=Access.at(host, asks_for_tokens=queue.settings.loopback == "tokens"),
+        access=ServicesToo(is_local=public.is_local, services=services, prefixes=PREFIXES),
         metrics=metrics or queue.metrics,
     )
     executions = None if graphs is None else queue.executions(graphs)

@@ -23,6 +23,24 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "cancel_run": {"reason": "hers"},
     "cancel_job": {"reason": "hers"},
     "put_job": {"kind": "greet", "pool": "wide"},
+    "deploy_workflow": {"name": "hers-too", "nodes": [{"id": "a", "action": {"http": {"url": "https://a.example"}}}]},
+    "launch_workflow": {"params": {}},
+    "upsert_cron_schedule": {
+        "workflow_id": "hers",
+        "version": 1,
+        "user_id": "ann",
+        "cron_expr": "0 7 * * *",
+        "timezone": "UTC",
+    },
+    "pause_cron_schedule": {"schedule_id": "hers", "paused": True},
+    "start_run": {
+        "workflow_id": "hers",
+        "version": 1,
+        "user_id": "ann",
+        "idempotency_key": "k",
+        "scheduled_for": "2026-01-01T00:00:00Z",
+    },
+    "call_back": {"status": "STARTED"},
     "update_pool": {"slots": 1},
     "create_token": {"owner": "eve", "role": "admin"},
 }
@@ -45,7 +63,7 @@ async def _call(
 ) -> httpx2.Response:
     body = BODIES.get(operation["operationId"])
     assert (body is not None) or "requestBody" not in operation, "say in BODIES what this route is sent"
-    return await client.request(method.upper(), path.format(**names), json=body)
+    return await client.request(method.upper(), path.format(**{"run_id": "exe_0", **names}), json=body)
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), ROUTES, ids=NAMES)
@@ -67,12 +85,19 @@ async def test_what_belongs_to_another_does_not_exist(site: Site) -> None:
     ann, eve = await site.caller("ann"), await site.caller("eve")
     schedule = await site.schedule(ann, id="hers")
     run = (await ann.post("/api/v1/schedules/hers/trigger")).json()
-    things = {"schedules": "hers", "runs": run["id"], "jobs": run["job_id"]}
+    await ann.post("/api/v1/workflows", json={**BODIES["deploy_workflow"], "name": "hers"})
+    things = {
+        "schedules": "hers",
+        "runs": run["id"],
+        "jobs": run["job_id"],
+        "workflows": "hers",
+        "run-launcher": "exe_1",
+    }
     before = (await ann.get("/api/v1/schedules/hers")).json()
     covered = 0
 
     for path, method, operation in ROUTES:
-        noun = path.removeprefix("/api/v1/").partition("/")[0]
+        noun = path.removeprefix("/api/v1").split("/")[1]
         if "{" not in path or operation["operationId"] in SHARED or operation.get(ROLE) == Role.ADMIN.value:
             continue
         hers = await _call(eve, path, method, operation, id=things[noun])

@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
-from duly.http import jobs, pools, runs, schedule_runs, schedules, system, tokens
+from duly.http import cron, jobs, pools, runs, schedule_runs, schedules, system, tokens, workflows
 from duly.http.access import Access
 from duly.http.closing import Closing
 from duly.http.description import DESCRIPTION, described
@@ -23,6 +23,8 @@ _ROUTERS = (
     schedule_runs.router,
     schedules.router,
     runs.router,
+    workflows.router,
+    cron.router,
     jobs.router,
     pools.router,
     tokens.router,

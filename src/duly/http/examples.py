@@ -4,7 +4,15 @@ import json
 from typing import Any
 
 ADDRESS = "localhost:8470"
-_NAMES = {"schedules": "morning-digest", "runs": "run_01", "jobs": "job_01", "tokens": "tok_01", "pools": "default"}
+_NAMES = {
+    "schedules": "morning-digest",
+    "runs": "run_01",
+    "workflows": "morning-news",
+    "cron": "morning-news",
+    "jobs": "job_01",
+    "tokens": "tok_01",
+    "pools": "default",
+}
 _FIRST = ("id", "kind", "target", "owner")
 _LONGEST_LINE = 45
 _QUERIES = {
@@ -23,7 +31,7 @@ _OPTIONS = {
 def curl_of(path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any], address: str = ADDRESS) -> str:
     """What a caller on this machine types."""
     name, (noun,) = operation["operationId"], operation["tags"]
-    target = path.format(id=_NAMES.get(noun, ""), name=_NAMES.get(noun, "")) + _QUERIES.get(name, "")
+    target = path.format(id=_NAMES.get(noun, ""), name=_NAMES.get(noun, ""), run_id="exe_01") + _QUERIES.get(name, "")
     body = _body(operation, schemas)
     is_told_by_body = method == "post" and body is not None
     words = [

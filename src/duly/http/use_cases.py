@@ -2,15 +2,19 @@
 
 from typing import Protocol
 
+from duly.application.dag_runs import DagRuns
 from duly.application.health import Health
 from duly.application.jobs import Jobs
+from duly.application.launches import Launches
 from duly.application.logs import Logs
 from duly.application.pools import Pools
+from duly.application.registrar import Registrar
 from duly.application.requests import Requests
 from duly.application.runs import Runs
 from duly.application.schedules import Schedules
 from duly.application.tokens import Tokens
 from duly.application.why import Why
+from duly.application.workflows import Workflows
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage
 
@@ -38,3 +42,11 @@ class UseCases(Protocol):
     def tokens(self) -> Tokens: ...
     @property
     def why(self) -> Why: ...
+    @property
+    def dag_runs(self) -> DagRuns: ...
+    @property
+    def launches(self) -> Launches: ...
+    @property
+    def registrar(self) -> Registrar: ...
+    @property
+    def workflows(self) -> Workflows: ...
