@@ -16,6 +16,7 @@ COMMANDS = {
     "init": "write a schedules.py to begin with",
     "schedule": "add, look at, change, pause, trigger and backfill schedules",
     "run": "look at the runs of schedules, follow and cancel them",
+    "workflow": "deploy workflows, look at them, run them",
     "job": "put jobs, look at them, follow and cancel them",
     "pool": "look at pools and set their limits",
     "cron": "say what a cron expression means and when it fires",
@@ -41,6 +42,7 @@ _LISTS = {
     "unknown_schedule": "; see: duly schedule list",
     "unknown_run": "; see: duly run list",
     "unknown_job": "; see: duly job list",
+    "unknown_workflow": "; see: duly workflow list",
     "unknown_pool": "; see: duly pool list",
     "unknown_token": "; see: duly token list",
 }
