@@ -22,6 +22,7 @@ from duly.domain.schedules import Schedule, ScheduleState, UnknownSchedule
 from duly.domain.workflows import CallBack, CalledBack, LateCallBack, UnknownWorkflow, WorkflowTaken
 from duly.graphs.dag import DagGraphs
 from duly.graphs.router import Router
+from tests.contracts.forgetful import forgetful
 from tests.contracts.graphs import PatientClock
 from tests.contracts.world import World
 
@@ -254,6 +255,23 @@ async def test_a_key_that_stands_for_another_launch_is_refused_and_a_missing_par
     with pytest.raises(InvalidInput, match=r"params\.topic: is missing: a\.inputs\.x refers to it"):
         await queue.launches.launch("news", owner="ann")
     assert len(await _jobs(queue)) == 1
+
+
+async def test_whoever_loses_the_answer_finds_what_was_done(world: World) -> None:
+    queue = forgetful(world)
+
+    assert await deploy(queue, trigger()) == {"daily": "created"}
+    world.clock.advance(5)
+    assert await deploy(queue, trigger("weekly")) == {"weekly": "created", "daily": "deleted"}
+    launch = await queue.launches.launch("news", owner="ann")
+    await queue.registrar.upsert(asks(version=2))
+    await queue.registrar.upsert(asks(version=2))
+
+    assert [each.version for each in await queue.workflows.versions("news", owner="ann")] == [2, 1]
+    assert [job.id for job in await _jobs(queue)] == [launch.job_id]
+    assert [each.id for each in await queue.schedules.list(owner="ann")] == ["mine", "workflow:news:weekly"]
+    assert (await queue.registrar.get("mine", owner="ann")).schedule.revision == 1
+    assert await queue.workflows.undeploy("news", owner="ann") == ["mine", "workflow:news:weekly"]
 
 
 # An executor elsewhere

@@ -1,7 +1,7 @@
 """One document on its way into the store: its version, and the schedules that its triggers ask for."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 
@@ -61,6 +61,8 @@ class Deployment:
     drawn: Drawn
     account: AccountId | None
     grants: Mapping[str, GrantId]
+    # Kept through reruns: an earlier one, whose answer was lost, may have retired them.
+    _retired: dict[ScheduleId, tuple[str, list[Changed]]] = field(default_factory=dict)
 
     async def made(self, tx: Transaction) -> tuple[Deployed, list[Changed]]:
         workflow = await self._workflow(tx)
@@ -74,9 +76,10 @@ class Deployment:
             changes.append(changed)
         for bound in await tx.workflows.bound_to(self.plan.name):
             if bound.trigger is not None and bound.trigger not in self.grants:
-                retired = await self._retired(tx, bound)
-                scheduled.append(Scheduled(bound.trigger, bound.schedule_id, Fate.DELETED, None))
-                changes += retired
+                self._retired[bound.schedule_id] = (bound.trigger, await self._retire(tx, bound))
+        for schedule_id, (trigger_id, retired) in self._retired.items():
+            scheduled.append(Scheduled(trigger_id, schedule_id, Fate.DELETED, None))
+            changes += retired
         return Deployed(version, is_new, scheduled), changes
 
     async def _workflow(self, tx: Transaction) -> Workflow:
@@ -133,7 +136,7 @@ class Deployment:
         except InvalidInput as error:
             raise InvalidInput(f"triggers.{trigger.id}.{error.field}", error.reason, fix=error.fix) from None
 
-    async def _retired(self, tx: Transaction, bound: Bound) -> list[Changed]:
+    async def _retire(self, tx: Transaction, bound: Bound) -> list[Changed]:
         schedule = await tx.schedules.lock(bound.schedule_id)
         await tx.workflows.unbind(bound.schedule_id)
         if schedule is None or schedule.state is ScheduleState.DELETED:
