@@ -26,12 +26,14 @@ from duly.application.grants import Grants
 from duly.application.groups import Groups
 from duly.application.health import Health
 from duly.application.jobs import Jobs
+from duly.application.launches import Launches
 from duly.application.logs import Logs
 from duly.application.money import Money
 from duly.application.money_audit import MoneyAudit
 from duly.application.order import Order
 from duly.application.places import Places
 from duly.application.pools import Pools
+from duly.application.registrar import Registrar
 from duly.application.requests import Requests
 from duly.application.reviews import Reviews
 from duly.application.runs import Runs
@@ -133,6 +135,8 @@ class Queue:
     workflows: Workflows
     dag_runs: DagRuns
     webhooks: Webhooks
+    launches: Launches
+    registrar: Registrar
     telemetry: Telemetry
     meter: "Meter | None" = None
 
@@ -153,6 +157,7 @@ class Queue:
         telemetry = Tally() if telemetry is None else telemetry
         schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry)
         accounts = Accounts(storage, dice, prices)
+        payer = Payer(accounts)
         return cls(
             settings=settings,
             storage=storage,
@@ -182,9 +187,11 @@ class Queue:
             timekeeping=Timekeeping(storage, dice, places, pace),
             tokens=Tokens(storage, dice),
             why=Why(storage=storage, outage_after=pace.outage_after),
-            workflows=Workflows(storage, dice, schedules, Payer(accounts)),
+            workflows=Workflows(storage, dice, schedules, payer),
             dag_runs=DagRuns(storage),
             webhooks=Webhooks(storage, dice, settings.addresses),
+            launches=Launches(storage, dice, payer),
+            registrar=Registrar(storage, dice, schedules, payer),
             telemetry=telemetry,
         )
 
@@ -469,13 +476,17 @@ async def serve(
     """
     from duly.http.access import Access  # noqa: PLC0415
     from duly.http.api import create_api  # noqa: PLC0415
+    from duly.http.cron import PREFIXES  # noqa: PLC0415
     from duly.http.executions import add_internal_api  # noqa: PLC0415
     from duly.http.server import serve as serve_api  # noqa: PLC0415
-    from duly.http.services import ServiceAccess  # noqa: PLC0415
+    from duly.http.services import ServiceAccess, ServicesToo  # noqa: PLC0415
 
+    public = Access.at(host, asks_for_tokens=queue.settings.loopback == "tokens")
+    token = queue.settings.internal_api_token
+    services = None if token is None else ServiceAccess(secret=token)
     api = create_api(
         queue,
-        access=Access.at(host, asks_for_tokens=queue.settings.loopback == "tokens"),
+        access=ServicesToo(is_local=public.is_local, services=services, prefixes=PREFIXES),
         metrics=metrics or queue.metrics,
     )
     executions = None if graphs is None else queue.executions(graphs)

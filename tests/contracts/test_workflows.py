@@ -376,6 +376,24 @@ async def test_what_is_cancelled_begins_no_more_nodes(world: World) -> None:
     execution = await running
 
     assert (execution.error_code, shop.shop.calls, shop.shop.at_once) == ("cancelled", ["a"], 0)
+    assert await shop.became(execution) == {"a": "failed"}
+
+
+async def test_once_the_run_is_lost_nothing_is_tried_again(world: World) -> None:
+    shop = await home(world)
+    await shop.deploy(node("a", retries={"max_attempts": 9, "backoff_ms": 60_000}), node("b", retries=ONCE))
+    shop.shop.failures |= {"a": 9, "b": 9}
+    shop.shop.holds("b")
+
+    running = asyncio.create_task(shop.executions.execute(shop.asks()))
+    await shop.shop.entered["b"].wait()
+    while shop.shop.at_once > 1 or "a" not in shop.shop.calls:
+        await _pass(world, 1)
+    shop.shop.gates["b"].set()
+    execution = await running
+
+    assert execution.error_code == "action_failed"
+    assert sorted(shop.shop.calls) == ["a", "b"]
 
 
 async def _known(world: World) -> Execution:

@@ -97,6 +97,25 @@ class Site:
             await running
 
     @asynccontextmanager
+    async def working_on(self, pool: str, handlers: Mapping[str, Handler]) -> AsyncIterator[None]:
+        """The same for names that are no Python names, in another pool."""
+        worker = self.queue.worker(handlers=handlers, pools={PoolName(pool): 4}, name="test")
+        running = asyncio.create_task(worker.run())
+        try:
+            yield
+        finally:
+            worker.stop()
+            await running
+
+    async def heard(self) -> None:
+        """Returns when something may have changed."""
+        listener = self.queue.storage.wakeups.listen()
+        try:
+            await listener.wait(Micros(100_000))
+        finally:
+            listener.close()
+
+    @asynccontextmanager
     async def keeping_time(self) -> AsyncIterator[None]:
         timekeeper = self.queue.timekeeper()
         running = asyncio.create_task(timekeeper.run())

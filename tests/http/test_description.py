@@ -67,7 +67,8 @@ async def test_the_page_shows_every_operation_and_loads_nothing(quick_site: Site
     for path, _, operation in operations(SCHEMA):
         assert f'id="{operation["operationId"]}"' in answer.text
         assert path in answer.text
-    assert not re.search(r"<script|<link|<img|https?://(?!example\.com/)|url\(", answer.text)
+    # Examples may name addresses; nothing of the page leads to any.
+    assert not re.search(r"<script|<link|<img|(src|href|action)=.https?://|url\(", answer.text)
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     ids = re.findall(r' id="([^"]+)"', answer.text)
     assert len(set(ids)) == len(ids)

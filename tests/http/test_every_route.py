@@ -24,6 +24,24 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "cancel_job": {"reason": "hers"},
     "put_job": {"kind": "greet", "pool": "wide"},
     "call_template": {"params": {}},
+    "deploy_workflow": {"name": "hers-too", "nodes": [{"id": "a", "action": {"http": {"url": "https://a.example"}}}]},
+    "launch_workflow": {"params": {}},
+    "upsert_cron_schedule": {
+        "workflow_id": "hers",
+        "version": 1,
+        "user_id": "ann",
+        "cron_expr": "0 7 * * *",
+        "timezone": "UTC",
+    },
+    "pause_cron_schedule": {"schedule_id": "hers", "paused": True},
+    "start_run": {
+        "workflow_id": "hers",
+        "version": 1,
+        "user_id": "ann",
+        "idempotency_key": "k",
+        "scheduled_for": "2026-01-01T00:00:00Z",
+    },
+    "call_back": {"status": "STARTED"},
     "update_pool": {"slots": 1},
     "edit_job": {"params": {"to": "eve"}},
     "move_job": {"next": True},
@@ -61,7 +79,7 @@ async def _call(
 ) -> httpx2.Response:
     body = BODIES.get(operation["operationId"])
     assert (body is not None) or "requestBody" not in operation, "say in BODIES what this route is sent"
-    return await client.request(method.upper(), path.format(**names), json=body)
+    return await client.request(method.upper(), path.format(**{"run_id": "exe_0", **names}), json=body)
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), ROUTES, ids=NAMES)
@@ -89,11 +107,13 @@ async def test_what_belongs_to_another_does_not_exist(site: Site) -> None:
     things |= {"groups": group["id"], "/jobs": run["job_id"], "/api": run["job_id"], "direct": "her-mould"}
     things["webhooks"] = (await ann.post("/api/v1/webhooks", json=BODIES["create_webhook"])).json()["id"]
     things["deliveries"] = (await ann.post(f"/api/v1/webhooks/{things['webhooks']}/test")).json()["id"]
+    await ann.post("/api/v1/workflows", json={**BODIES["deploy_workflow"], "name": "hers"})
+    things |= {"workflows": "hers", "run-launcher": "exe_1"}
     before = (await ann.get("/api/v1/schedules/hers")).json()
     covered = 0
 
     for path, method, operation in ROUTES:
-        noun = path.removeprefix("/api/v1/").partition("/")[0]
+        noun = path.removeprefix("/api/v1").split("/")[1]
         if "{" not in path or operation["operationId"] in SHARED or operation.get(ROLE) == Role.ADMIN.value:
             continue
         known = things[noun or f"/{path.split('/')[1]}"]

@@ -29,6 +29,7 @@ from duly.app.reviews import OwnReviews
 from duly.app.running import Part, Stop, run_until, running, stopped_by_signals
 from duly.app.sync import Sync
 from duly.app.templates import Asked, TemplateOptions, make_templates, template_of
+from duly.app.workflows import declare_action, deploy_declared, workflow_of
 from duly.bootstrap import (
     DirectCalls,
     Handler,
@@ -211,6 +212,29 @@ class Duly:
         self._register.add_graph(declared, schedule)
         return graph_id
 
+    @overload
+    def action(self, named: str, found_at: None = None) -> Callable[[F], F]: ...
+
+    @overload
+    def action(self, named: str, found_at: str | Callable[..., Any]) -> str: ...
+
+    @overload
+    def action(self, named: F) -> F: ...
+
+    def action(self, named: Any, found_at: Any = None) -> Any:
+        """Registers what nodes of workflows may name: `@app.action`, `@app.action("name")`, or with where it is found.
+
+        `app.action("send", "package.mail:send")` is loaded by the execution service alone; without a name, the place
+        is the name.
+        """
+        return declare_action(self._register.found_at, named, found_at)
+
+    def workflow(self, document: Mapping[str, Any] | str | Path) -> str:
+        """Declares a workflow, a document or the path of one, to deploy when the app opens; answers its name."""
+        declared, name = workflow_of(document)
+        self._register.workflows.append(declared)
+        return name
+
     def pool(
         self,
         name: str,
@@ -250,8 +274,9 @@ class Duly:
         for pool in self._register.pools.values():
             await queue.pools.declare(pool)
         await make_templates(queue, list(self._register.templates.values()), owner=self.owner)
-        if self._register.graphs:
+        if self._register.runs_graphs:
             self._graph_runs = queue.graph_runs(self._register.found_at)
+            await deploy_declared(queue, self._register, program=self.name, owner=self.owner)
         schedules, policies = self._register.schedules.values(), queue.settings.policies
         grants = {each.id: await self._grant_of(queue, each.id) for each in schedules}
         declared = [each.granted(grants[each.id]).declared(policies) for each in schedules]

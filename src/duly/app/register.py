@@ -21,6 +21,7 @@ class Register:
     graphs: dict[str, DeclaredGraph] = field(default_factory=dict)
     templates: dict[str, NewTemplate] = field(default_factory=dict)
     found_at: Registry = field(default_factory=Registry)
+    workflows: list[Mapping[str, Any]] = field(default_factory=list)
     _functions: dict[Callable[..., Any], str] = field(default_factory=dict)
 
     def add(
@@ -55,6 +56,10 @@ class Register:
     def graph_of(self, schedule_id: str) -> DeclaredGraph | None:
         return next((each for each in self.graphs.values() if each.schedule_id == schedule_id), None)
 
+    @property
+    def runs_graphs(self) -> bool:
+        return bool(self.graphs or self.workflows or self.found_at.actions)
+
     def add_pool(self, pool: Pool) -> None:
         if pool.name in self.pools:
             raise InvalidInput("pool", f"{pool.name!r} is declared twice", fix="give it one limit")
@@ -87,6 +92,6 @@ class Register:
     @property
     def pools_used(self) -> Mapping[PoolName, Pool | None]:
         """Where this program's jobs may be, with the limit that it declares itself, if it does."""
-        used = [job.pool for job in self.jobs.values()] + ([POOL] if self.graphs else [])
+        used = [job.pool for job in self.jobs.values()] + ([POOL] if self.runs_graphs else [])
         used += [template.pool for template in self.templates.values()]
         return {**dict.fromkeys(used), **self.pools}

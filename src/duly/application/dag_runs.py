@@ -1,7 +1,7 @@
 """What runs of workflows leave: which version each is, what became of its nodes, and what others say of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from duly.application.workflows import workflow_known
@@ -16,6 +16,7 @@ from duly.domain.workflows import (
     DagRun,
     LateCallBack,
     NodeRun,
+    NodeState,
     NotDeployed,
     Plan,
     UnknownWorkflow,
@@ -107,10 +108,6 @@ class DagRuns:
     async def is_accepted(self, run_id: str) -> bool:
         return await self.storage.read(lambda tx: tx.workflows.is_accepted(run_id))
 
-    async def begun_at(self, run_id: str) -> Instant:
-        run = await self.storage.read(lambda tx: tx.workflows.run(run_id))
-        return self.storage.clock.now() if run is None else run.begun_at
-
     async def called_back(self, run_id: str, *, by: Instant) -> CallBack | None:
         """How it ended, when somebody says so; None once the deadline has passed."""
         clock, listener = self.storage.clock, self.storage.wakeups.listen()
@@ -195,11 +192,15 @@ async def _meta(tx: Transaction, run: DagRun) -> Mapping[str, Any]:
         "source": "manual" if scheduled_for is None else "schedule",
         "user_id": run.owner,
         "scheduled_for": None if scheduled_for is None else written(scheduled_for),
-        "idempotency_key": key if slot is None else run_key(slot[0], slot[1] // SECOND),
+        "idempotency_key": launch.key if launch is not None else _key_of(key, slot),
         "run_id": run.run_id,
         "workflow_id": run.workflow,
         "version": run.version,
     }
+
+
+def _key_of(key: str, slot: tuple[ScheduleId, Instant] | None) -> str:
+    return key if slot is None else run_key(slot[0], slot[1] // SECOND)
 
 
 def _slot_of(execution: Execution) -> tuple[ScheduleId, Instant] | None:
@@ -226,9 +227,16 @@ async def _known(tx: Transaction, run_id: str, owner: str | None) -> DagRun:
     return run
 
 
+def _cut_off(row: NodeRun) -> NodeRun:
+    """Nobody was left to say how it ended: its run was cancelled, or out of time."""
+    return replace(row, state=NodeState.FAILED, error_code="run_ended", error="the run ended before it did")
+
+
 async def _told(tx: Transaction, run: DagRun, *, nodes: bool = True) -> Told:
     execution = await tx.executions.by_run(run.run_id)
     if execution is None:
         raise UnknownExecution(run.run_id)
     became = await tx.workflows.nodes(run.run_id) if nodes else []
+    if execution.status is ExecutionStatus.DONE:
+        became = [_cut_off(row) if row.state is NodeState.RUNNING else row for row in became]
     return Told(run, execution, became, await tx.workflows.called_back(run.run_id))

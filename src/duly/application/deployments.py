@@ -1,18 +1,18 @@
 """One document on its way into the store: its version, and the schedules that its triggers ask for."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any
 
 from duly.application.batch import Drawn
-from duly.application.schedules import ACTIVE, DELETED, Changed, Schedules, is_over, is_so, require_pool
-from duly.application.workflow_targets import new_grant, serving_grant, target_of
+from duly.application.schedules import DELETED, Changed, Schedules
+from duly.application.workflow_schedules import WorkflowSchedule
+from duly.application.workflow_targets import new_grant
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import AccountId, GrantId, Owner, ScheduleId
 from duly.domain.instants import SECOND, Instant
-from duly.domain.schedules import Schedule, ScheduleState, new_schedule, require_fires
+from duly.domain.schedules import Schedule, ScheduleState
 from duly.domain.workflows import (
     Bound,
     Plan,
@@ -61,6 +61,8 @@ class Deployment:
     drawn: Drawn
     account: AccountId | None
     grants: Mapping[str, GrantId]
+    # Kept through reruns: an earlier one, whose answer was lost, may have retired them.
+    _retired: dict[ScheduleId, tuple[str, list[Changed]]] = field(default_factory=dict)
 
     async def made(self, tx: Transaction) -> tuple[Deployed, list[Changed]]:
         workflow = await self._workflow(tx)
@@ -74,9 +76,10 @@ class Deployment:
             changes.append(changed)
         for bound in await tx.workflows.bound_to(self.plan.name):
             if bound.trigger is not None and bound.trigger not in self.grants:
-                retired = await self._retired(tx, bound)
-                scheduled.append(Scheduled(bound.trigger, bound.schedule_id, Fate.DELETED, None))
-                changes += retired
+                self._retired[bound.schedule_id] = (bound.trigger, await self._retire(tx, bound))
+        for schedule_id, (trigger_id, retired) in self._retired.items():
+            scheduled.append(Scheduled(trigger_id, schedule_id, Fate.DELETED, None))
+            changes += retired
         return Deployed(version, is_new, scheduled), changes
 
     async def _workflow(self, tx: Transaction) -> Workflow:
@@ -116,57 +119,24 @@ class Deployment:
         return made, True
 
     async def _schedule(self, tx: Transaction, trigger: Trigger, version: WorkflowVersion) -> Changed:
-        schedule_id = schedule_id_of(version.name, trigger.id)
-        grant = await self._grant(tx, schedule_id, trigger, version)
-        given = self.plan.input_for(trigger.params)
-        wanted: dict[str, Any] = {
-            "cadence": trigger.cadence,
-            "target": target_of(version, self.plan, grant, given),
-            "policies": trigger.policies_over(self.schedules.defaults),
-        }
-        found = await tx.schedules.lock(schedule_id)
-        if found is None:
-            changed = await self._added(tx, schedule_id, trigger, wanted)
-        else:
-            await self._require_ours(tx, found)
-            await require_pool(tx, wanted["target"].pool)
-            if not is_so(found, wanted) and is_over(trigger.cadence, self.drawn.now):
-                require_fires(trigger.cadence, after=self.drawn.now // SECOND)
-            state = ACTIVE if found.state is ScheduleState.DELETED else {}
-            changed = await self.schedules.revise_in(tx, found, {**wanted, **state}, self.drawn)
-        await tx.workflows.bind(Bound(schedule_id, self.owner, version.name, trigger.id))
-        await tx.grants.assign(schedule_id, grant)
-        return changed
-
-    async def _grant(
-        self, tx: Transaction, schedule_id: ScheduleId, trigger: Trigger, version: WorkflowVersion
-    ) -> GrantId:
         if self.account is None:
             raise InvalidInput("account", "is missing")  # it is there whenever there is a trigger
-        fresh = new_grant(self.grants[trigger.id], version, self.account, self.drawn.now)
-        grant = await serving_grant(tx, schedule_id, fresh, version.graph_id, self.drawn.now)
-        if grant is fresh:
-            await tx.grants.add(fresh)
-        return grant.id
-
-    async def _added(
-        self, tx: Transaction, schedule_id: ScheduleId, trigger: Trigger, wanted: Mapping[str, Any]
-    ) -> Changed:
+        wanted = WorkflowSchedule(
+            id=schedule_id_of(version.name, trigger.id),
+            version=version,
+            plan=self.plan,
+            given=self.plan.input_for(trigger.params),
+            cadence=trigger.cadence,
+            policies=trigger.policies_over(self.schedules.defaults),
+            fresh_grant=new_grant(self.grants[trigger.id], version, self.account, self.drawn.now),
+            trigger=trigger.id,
+        )
         try:
-            new = new_schedule(schedule_id=schedule_id, owner=self.owner, now=self.drawn.now, **wanted)
+            return await wanted.made_in(tx, self.schedules, self.drawn)
         except InvalidInput as error:
             raise InvalidInput(f"triggers.{trigger.id}.{error.field}", error.reason, fix=error.fix) from None
-        if not await self.schedules.add_in(tx, new):
-            raise WorkflowTaken(f"the schedule {schedule_id!r}")
-        return Changed(new)
 
-    async def _require_ours(self, tx: Transaction, found: Schedule) -> None:
-        bound = await tx.workflows.bound(found.id)
-        is_free = found.state is ScheduleState.DELETED
-        if found.owner != self.owner or (not is_free and (bound is None or bound.workflow != self.plan.name)):
-            raise WorkflowTaken(f"the schedule {found.id!r}")
-
-    async def _retired(self, tx: Transaction, bound: Bound) -> list[Changed]:
+    async def _retire(self, tx: Transaction, bound: Bound) -> list[Changed]:
         schedule = await tx.schedules.lock(bound.schedule_id)
         await tx.workflows.unbind(bound.schedule_id)
         if schedule is None or schedule.state is ScheduleState.DELETED:

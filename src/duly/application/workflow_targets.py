@@ -37,7 +37,7 @@ def params_of(version: WorkflowVersion, plan: Plan, grant_id: GrantId, given: Ma
         "grant_id": grant_id,
         "input": dict(given),
         "on_crash": plan.on_crash.value,
-        "timeout_ms": plan.timeout_ms,
+        "timeout_ms": plan.longest_ms,
     }
     return params if plan.max_cost is None else {**params, "max_cost": plan.max_cost}
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from duly.domain.amounts import parse_amount
-from duly.domain.cadence import Cadence, cron
+from duly.domain.cadence import Cadence, InvalidZone, cron
 from duly.domain.dags import MOST_NODES, Node, address_of, fields_of, nodes_of, params_needed
 from duly.domain.errors import Conflict, InvalidInput, NotFound
 from duly.domain.executions import LONGEST_TIMEOUT_MS, TIMEOUT_MS, OnCrash
@@ -54,7 +54,7 @@ _TRIGGER_FIELDS = (
     "params",
 )
 _EXECUTOR_FIELDS = ("url", "callback", "deadline_ms")
-_SAID = {"expr": "cron_expr", "tz": "timezone", "overlap": "overlap_policy", "catch_up": "catchup_policy"}
+_SAID = {"overlap": "overlap_policy", "catch_up": "catchup_policy"}
 _POLICIES = {"overlap": "overlap_policy", "catch_up": "catchup_policy", "jitter_ms": "jitter_ms"}
 
 
@@ -109,6 +109,13 @@ class Plan:
             if isinstance(node.action, str):
                 named.setdefault(node.action, node.id)
         return named
+
+    @property
+    def longest_ms(self) -> int:
+        """An executor elsewhere fails by its own deadline, not because whoever waits for it gives up before."""
+        if self.executor is None:
+            return self.timeout_ms
+        return min(max(self.timeout_ms, self.executor.deadline_ms + 60_000), LONGEST_TIMEOUT_MS)
 
     def input_for(self, params: Mapping[str, Any] | None, *, field: str = "params") -> dict[str, Any]:
         """The params of a run over the document's own; one that a node needs and nobody gives is refused."""
@@ -209,7 +216,7 @@ class CallBack(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """A run that somebody asked for under a key, which is the execution's, too."""
+    """A run that an owner asked for under a key: one execution, whoever asks for it again."""
 
     key: str
     owner: Owner
@@ -219,6 +226,11 @@ class Launch:
     job_id: str
     request_hash: str = field(repr=False)
     created_at: Instant
+
+    @property
+    def execution_key(self) -> str:
+        """Of its owner alone: nobody can take the key of another's run, or of a slot."""
+        return launch_key(self.owner, self.key)
 
 
 def plan_of(document: object) -> Plan:
@@ -278,6 +290,10 @@ def schedule_id_of(name: str, trigger: str) -> ScheduleId:
 def run_key(schedule_id: str, slot: int) -> str:
     """The key of a slot in one word: the same on every machine, and of no other slot."""
     return hashlib.sha256(f"{schedule_id}:{slot}".encode()).hexdigest()
+
+
+def launch_key(owner: str, key: str) -> str:
+    return "launch/" + hashlib.sha256(f"{owner}\n{key}".encode()).hexdigest()
 
 
 def _canonical(given: Mapping[str, Any]) -> Payload:
@@ -341,7 +357,7 @@ def _trigger_of(given: Mapping[str, Any], at: str) -> Trigger:
     if not isinstance(trigger_id, str) or not _TRIGGER.fullmatch(trigger_id):
         raise InvalidInput(f"{at}.id", f"{trigger_id!a:.60} is no id", fix="use 1 to 63 of A-Z a-z 0-9 _ . -")
     try:
-        cadence: Cadence = cron(fields["cron_expr"], fields.get("timezone", "UTC"))
+        cadence = cron_of(fields["cron_expr"], fields.get("timezone", "UTC"))
         bounds = {name: _moment_of(fields.get(name), name) for name in ("start_at", "end_at")}
         given_policies = {name: fields[said] for name, said in _POLICIES.items() if said in fields}
         Policies(**given_policies)
@@ -354,6 +370,16 @@ def _trigger_of(given: Mapping[str, Any], at: str) -> Trigger:
         policies=given_policies,
         params=value_of(payload_of(fields.get("params"), field=f"{at}.params")),
     )
+
+
+def cron_of(expr: Any, zone: Any) -> Cadence:
+    try:
+        return cron(expr, zone)
+    except InvalidZone as error:
+        raise InvalidInput("timezone", error.reason, fix=error.fix) from None
+    except InvalidInput as error:
+        where = "" if error.field in ("expr", "expression") else f"{error.field}: "
+        raise InvalidInput("cron_expr", f"{where}{error.reason}", fix=error.fix, position=error.position) from None
 
 
 def _moment_of(value: object, name: str) -> datetime | None:

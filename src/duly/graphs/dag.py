@@ -11,6 +11,7 @@ from duly.domain.payloads import json_of, value_of
 from duly.domain.workflows import NodeRun, NodeState
 from duly.graphs.dag_elsewhere import run_elsewhere
 from duly.graphs.dag_nodes import Nodes
+from duly.graphs.insisting import insisting
 from duly.graphs.registry import Registry
 from duly.graphs.telling import Tell, Told, told_by
 from duly.ports.clock import Clock
@@ -40,7 +41,7 @@ class DagGraphs:
             user=call.caller.user,
             keeps=call.continues,
         )
-        begun = await self.runs.begin(asking)
+        begun = await insisting(call, self.clock, lambda: self.runs.begin(asking))
         if begun.plan.executor is not None:
             return await run_elsewhere(
                 begun, begun.plan.executor, call, asking, self.runs, clock=self.clock, transport=self.transport

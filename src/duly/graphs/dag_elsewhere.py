@@ -8,6 +8,7 @@ from duly.domain.executions import GraphFailed, GraphResult
 from duly.domain.instants import SECOND, Instant
 from duly.domain.payloads import value_of
 from duly.domain.workflows import CalledBack, Elsewhere
+from duly.graphs.insisting import insisting
 from duly.ports.clock import Clock
 from duly.ports.graphs import GraphCall
 
@@ -26,13 +27,14 @@ async def run_elsewhere(
 ) -> GraphResult:
     """An executor that has taken the run is not called again; until it has, it is, under the same key."""
     deadline = Instant(begun.run.begun_at + executor.deadline_ms * 1_000)
-    if not (executor.callback and await runs.is_accepted(call.run_id)):
+    is_accepted = await insisting(call, clock, lambda: runs.is_accepted(call.run_id))
+    if not (executor.callback and is_accepted):
         call.check_lease()
         answered = await _asked(begun, executor, call, min(deadline, call.deadline), clock=clock, transport=transport)
         if not executor.callback:
             return GraphResult(output={"outputs": answered})
-        await runs.accept(asking)
-    said = await runs.called_back(call.run_id, by=deadline)
+        await insisting(call, clock, lambda: runs.accept(asking))
+    said = await insisting(call, clock, lambda: runs.called_back(call.run_id, by=deadline))
     if said is None:
         why = f"the executor said nothing within {executor.deadline_ms} ms"
         raise GraphFailed(why, error_code=NO_CALL_BACK)

@@ -6,12 +6,13 @@ from typing import Any
 
 from duly.application.dag_runs import Asking, Begun, DagRuns
 from duly.domain.dags import HttpCall, Node, resolved
-from duly.domain.errors import DulyError, InvalidInput, Unavailable
+from duly.domain.errors import DulyError, InvalidInput
 from duly.domain.executions import EventKind, GraphFailed, LeaseLost, failed
-from duly.domain.instants import SECOND, Instant, Micros
+from duly.domain.instants import Instant, Micros
 from duly.domain.payloads import Payload, json_of, value_of
 from duly.domain.workflows import NodeRun, NodeState
 from duly.graphs.actions import ActionFailed, called, requested, usage_told
+from duly.graphs.insisting import insisting
 from duly.graphs.plain import plain
 from duly.graphs.registry import Registry
 from duly.graphs.telling import Tell
@@ -19,7 +20,6 @@ from duly.ports.clock import Clock
 from duly.ports.dice import Dice
 from duly.ports.graphs import GraphCall, GraphEvent
 
-_RETRY_EVERY = Micros(SECOND // 2)
 LOST = "node_lost"
 TIMED_OUT = "node_timeout"
 
@@ -36,9 +36,10 @@ class Nodes:
     dice: Dice
     transport: Any = None
     _became: dict[str, NodeRun] = field(default_factory=dict)
+    _failing: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def ended(self) -> dict[str, NodeRun]:
-        """What became of each. After a failure nothing more begins; what runs then is waited for, and kept."""
+        """What became of each. After a failure nothing more begins, nor begins again; what runs is waited for."""
         kept = self.begun.nodes.values()
         self._became = {row.node: row for row in kept if row.state in (NodeState.SUCCESS, NodeState.FAILED)}
         running: dict[asyncio.Task[NodeRun], str] = {}
@@ -86,8 +87,8 @@ class Nodes:
         row = replace(row, error_code=LOST, error=f"the process that ran try {row.tries} of it died")
         again = True
         while again and row.tries < node.retry.max_attempts:
-            if row.tries:
-                await self.clock.sleep(node.retry.wait_after(row.tries, fraction=self.dice.fraction()))
+            if row.tries and await self._fails_within(node.retry.wait_after(row.tries, fraction=self.dice.fraction())):
+                break
             row = await self._begun(node, row)
             try:
                 result = await self._answer(node, row)
@@ -100,7 +101,19 @@ class Nodes:
             return await self._succeeded(node, row, result)
         row = replace(row, state=NodeState.FAILED, ended_at=self.clock.now())
         await self._save([row])
+        self._failing.set()
         return row
+
+    async def _fails_within(self, wait: Micros) -> bool:
+        """Whether the run is lost by the end of a wait, and trying again is of no use."""
+        pause = asyncio.ensure_future(self.clock.sleep(wait))
+        lost = asyncio.ensure_future(self._failing.wait())
+        try:
+            await asyncio.wait({pause, lost}, return_when=asyncio.FIRST_COMPLETED)
+            return self._failing.is_set()
+        finally:
+            pause.cancel()
+            lost.cancel()
 
     async def _begun(self, node: Node, row: NodeRun) -> NodeRun:
         self.call.check_lease()
@@ -145,13 +158,7 @@ class Nodes:
         return await called(node, inputs, self.call, self.registry, self._teller(node, row.tries))
 
     async def _save(self, rows: list[NodeRun]) -> None:
-        """A store that is away for a moment is no reason to fail; when the lease is gone, somebody else goes on."""
-        while True:
-            try:
-                return await self.runs.save(self.asking, rows)
-            except Unavailable:
-                self.call.check_lease()
-                await self.clock.sleep(_RETRY_EVERY)
+        await insisting(self.call, self.clock, lambda: self.runs.save(self.asking, rows))
 
     def _teller(self, node: Node, attempt: int) -> Tell:
         """What it spends is a unit of its own, whatever it calls it: other nodes may call theirs alike."""

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
 from duly.http import (
+    cron,
     directs,
     groups,
     job_changes,
@@ -24,6 +25,7 @@ from duly.http import (
     templates,
     tokens,
     webhooks,
+    workflows,
 )
 from duly.http.access import Access
 from duly.http.closing import Closing
@@ -43,6 +45,8 @@ _ROUTERS = (
     job_retries.by_run,
     job_order.router,
     job_order.of_pools,
+    workflows.router,
+    cron.router,
     jobs.router,
     job_changes.router,
     legacy_jobs.router,

@@ -16,6 +16,8 @@ _NAMES = {
     "direct": "report",
     "webhooks": "whe_01",
     "deliveries": "dlv_01",
+    "workflows": "morning-news",
+    "cron": "morning-news",
 }
 _FIRST = ("id", "kind", "target", "owner")
 _LONGEST_LINE = 45
@@ -36,7 +38,8 @@ def curl_of(path: str, method: str, operation: dict[str, Any], schemas: dict[str
     """What a caller on this machine types."""
     name, (noun,) = operation["operationId"], operation["tags"]
     called = _NAMES.get(noun, "")
-    target = path.format(id=called, name=called, run_id=called) + _QUERIES.get(name, "")
+    of_run = "exe_01" if noun in ("workflows", "cron") else called
+    target = path.format(id=called, name=called, run_id=of_run) + _QUERIES.get(name, "")
     body = _body(operation, schemas)
     is_told_by_body = method == "post" and body is not None
     words = [

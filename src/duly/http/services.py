@@ -2,6 +2,7 @@
 
 import hmac
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,6 +93,20 @@ def _require_ed25519(public_key: str) -> None:
         raise InvalidInput(_PUBLIC_KEY, "is no key that can be read", fix="give an Ed25519 one in PEM") from None
     if not is_ed25519:
         raise InvalidInput(_PUBLIC_KEY, "is a key of another kind", fix="give an Ed25519 one in PEM")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicesToo(Access):
+    """The public API's own rule, and on some paths services besides, by the token they share or one they signed."""
+
+    services: ServiceAccess | None = None
+    prefixes: tuple[str, ...] = ()
+
+    async def caller(self, queue: UseCases, path: str, headers: Headers) -> Caller | None:
+        if self.services is not None and path.startswith(self.prefixes) and "authorization" in headers:
+            with suppress(Unauthenticated):
+                return await self.services.caller(queue, path, headers)
+        return await Access.caller(self, queue, path, headers)
 
 
 def _service(name: object) -> Caller:

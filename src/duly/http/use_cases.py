@@ -2,13 +2,16 @@
 
 from typing import Protocol
 
+from duly.application.dag_runs import DagRuns
 from duly.application.execution_events import ExecutionEvents
 from duly.application.groups import Groups
 from duly.application.health import Health
 from duly.application.jobs import Jobs
+from duly.application.launches import Launches
 from duly.application.logs import Logs
 from duly.application.order import Order
 from duly.application.pools import Pools
+from duly.application.registrar import Registrar
 from duly.application.requests import Requests
 from duly.application.runs import Runs
 from duly.application.schedules import Schedules
@@ -17,6 +20,7 @@ from duly.application.templates import Templates
 from duly.application.tokens import Tokens
 from duly.application.webhooks import Webhooks
 from duly.application.why import Why
+from duly.application.workflows import Workflows
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage
 
@@ -57,3 +61,11 @@ class UseCases(Protocol):
     @property
     def why(self) -> Why: ...
     def trace_url(self, trace_id: str | None) -> str | None: ...
+    @property
+    def dag_runs(self) -> DagRuns: ...
+    @property
+    def launches(self) -> Launches: ...
+    @property
+    def registrar(self) -> Registrar: ...
+    @property
+    def workflows(self) -> Workflows: ...

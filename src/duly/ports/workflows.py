@@ -50,7 +50,7 @@ class WorkflowStore(Protocol):
     async def add_launch(self, launch: Launch) -> bool:
         """Whether its key was free."""
 
-    async def launch(self, key: str) -> Launch | None: ...
+    async def launch(self, execution_key: str) -> Launch | None: ...
 
     async def pin(self, run: DagRun) -> DagRun:
         """Which version a run is: the first that was said stands."""

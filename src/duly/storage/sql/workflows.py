@@ -112,11 +112,12 @@ class SqlWorkflows:
             job_id=launch.job_id,
             hash=launch.request_hash,
             now=launch.created_at,
+            execution_key=launch.execution_key,
         )
         return bool(rows)
 
-    async def launch(self, key: str) -> Launch | None:
-        return next(map(_launch, await self._x.fetch("launch_by_key", key=key)), None)
+    async def launch(self, execution_key: str) -> Launch | None:
+        return next(map(_launch, await self._x.fetch("launch_by_key", execution_key=execution_key)), None)
 
     # Runs
 
@@ -199,7 +200,7 @@ def _version(row: Row) -> WorkflowVersion:
 
 
 def _launch(row: Row) -> Launch:
-    key, owner, workflow, version, scheduled_for, job_id, digest, created_at = row
+    key, owner, workflow, version, scheduled_for, job_id, digest, created_at, _ = row
     return Launch(
         key=key,
         owner=owner,

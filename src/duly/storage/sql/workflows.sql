@@ -13,7 +13,7 @@ run_id, owner_user_id, workflow, version, begun_at
 run_id, node, owner_user_id, state, tries, result, error_code, error, started_at, ended_at
 
 -- fragment: launch_columns
-idempotency_key, owner_user_id, workflow, version, scheduled_for, job_id, request_hash, created_at
+idempotency_key, owner_user_id, workflow, version, scheduled_for, job_id, request_hash, created_at, execution_key
 
 -- name: insert_workflow
 INSERT INTO workflows ({workflow_columns}) VALUES (:name, :owner, :newest, :deployed, :now, :now)
@@ -74,12 +74,12 @@ SELECT DISTINCT name FROM workflow_actions
 
 -- name: insert_launch
 INSERT INTO workflow_launches ({launch_columns})
-VALUES (:key, :owner, :workflow, :version, :scheduled_for, :job_id, :hash, :now)
-ON CONFLICT (idempotency_key) DO NOTHING
-RETURNING idempotency_key
+VALUES (:key, :owner, :workflow, :version, :scheduled_for, :job_id, :hash, :now, :execution_key)
+ON CONFLICT (execution_key) DO NOTHING
+RETURNING execution_key
 
 -- name: launch_by_key
-SELECT {launch_columns} FROM workflow_launches WHERE idempotency_key = :key
+SELECT {launch_columns} FROM workflow_launches WHERE execution_key = :execution_key
 
 -- name: pin_dag_run
 INSERT INTO dag_runs ({dag_run_columns}) VALUES (:run_id, :owner, :workflow, :version, :now)

@@ -44,7 +44,8 @@ CREATE TABLE workflow_actions (
 CREATE INDEX workflow_actions_by_name ON workflow_actions (name);
 
 CREATE TABLE workflow_launches (
-  idempotency_key text COLLATE "C" NOT NULL PRIMARY KEY,
+  execution_key   text COLLATE "C" NOT NULL PRIMARY KEY,
+  idempotency_key text COLLATE "C" NOT NULL,
   owner_user_id   text COLLATE "C" NOT NULL,
   workflow        text COLLATE "C" NOT NULL,
   version         bigint NOT NULL,

@@ -44,7 +44,8 @@ CREATE TABLE workflow_actions (
 CREATE INDEX workflow_actions_by_name ON workflow_actions (name);
 
 CREATE TABLE workflow_launches (
-  idempotency_key TEXT NOT NULL PRIMARY KEY,
+  execution_key   TEXT NOT NULL PRIMARY KEY,
+  idempotency_key TEXT NOT NULL,
   owner_user_id   TEXT NOT NULL,
   workflow        TEXT NOT NULL,
   version         INTEGER NOT NULL,
