@@ -392,6 +392,7 @@ async def serve(
     from duly.http.access import Access  # noqa: PLC0415
     from duly.http.api import create_api  # noqa: PLC0415
     from duly.http.executions import add_internal_api  # noqa: PLC0415
+    from duly.http.inbound import Inbound  # noqa: PLC0415
     from duly.http.server import serve as serve_api  # noqa: PLC0415
     from duly.http.services import ServiceAccess  # noqa: PLC0415
 
@@ -399,6 +400,7 @@ async def serve(
         queue,
         access=Access.at(host, asks_for_tokens=queue.settings.loopback == "tokens"),
         metrics=metrics or queue.metrics,
+        secrets=Inbound(standard=queue.settings.inbound_secret, plane=queue.settings.plane_secret),
     )
     executions = None if graphs is None else queue.executions(graphs)
     if executions is not None:

@@ -29,6 +29,7 @@ class Settings:
     Then come those of schedules: how time is followed and caught up with, and the policies of one that names none.
     `free_models` cost nothing, whatever a table of prices says. `graph_secret` signs calls of graphs elsewhere,
     `internal_api_token` calls of the execution service, which is at `internal_api_url` or in this process.
+    `inbound_secret` and `plane_secret` are what services sign with that send decisions of reviews.
     Without `log_level` and `log_format` each front door logs as suits it.
     """
 
@@ -50,6 +51,8 @@ class Settings:
     graph_secret: str | None = field(default=None, repr=False)
     internal_api_token: str | None = field(default=None, repr=False)
     internal_api_url: str | None = None
+    inbound_secret: str | None = field(default=None, repr=False)
+    plane_secret: str | None = field(default=None, repr=False)
     log_level: str | None = None
     log_format: str | None = None
 
@@ -199,6 +202,8 @@ VARIABLES = (
         _secret(32),
     ),
     Variable("internal_api_url", "where the [execution service](../graphs.md) is (default: in this process)", _text),
+    Variable("inbound_secret", "signs [decisions](../reviews.md) that others send; 24 bytes or more", _secret(24)),
+    Variable("plane_secret", "the secret of Plane's [webhook](../reviews.md); 16 bytes or more", _secret(16)),
     Variable(
         "log_level",
         "the least level of [log lines](../operations.md) (default: by front door): "

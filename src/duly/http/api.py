@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
-from duly.http import jobs, pools, runs, schedule_runs, schedules, system, tokens
+from duly.http import inbound, jobs, pools, reviews, runs, schedule_runs, schedules, system, tokens
 from duly.http.access import Access
 from duly.http.closing import Closing
 from duly.http.description import DESCRIPTION, described
@@ -25,17 +25,24 @@ _ROUTERS = (
     runs.router,
     jobs.router,
     pools.router,
+    reviews.router,
+    inbound.router,
     tokens.router,
     system.router,
 )
+
+
+_NO_SECRETS = inbound.Inbound()
 
 
 async def no_metrics() -> bytes:
     return b""
 
 
-def create_api(queue: UseCases, *, access: Access, metrics: Metrics = no_metrics) -> FastAPI:
-    """`metrics` answers what is counted, in the text format of Prometheus."""
+def create_api(
+    queue: UseCases, *, access: Access, metrics: Metrics = no_metrics, secrets: inbound.Inbound = _NO_SECRETS
+) -> FastAPI:
+    """`metrics` answers what is counted, in the text format of Prometheus; `secrets` are those of inbound webhooks."""
     api = FastAPI(
         title="Duly",
         version=__version__,
@@ -49,6 +56,7 @@ def create_api(queue: UseCases, *, access: Access, metrics: Metrics = no_metrics
     api.state.queue = queue
     api.state.access = access
     api.state.metrics = metrics
+    api.state.inbound = secrets
     api.state.closing = Closing()
     for router in _ROUTERS:
         api.include_router(router)

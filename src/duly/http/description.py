@@ -22,6 +22,7 @@ TAGS = {
     "schedules": "What runs when. Made, looked at, changed, paused, run by hand, backfilled, asked why.",
     "runs": "What a schedule opened: one per slot, and those by hand. Looked at, followed, cancelled.",
     "jobs": "What workers do: one attempt each. Put, looked at, read, cancelled.",
+    "reviews": "What runs ask people. Looked at, decided, here or by a signed webhook.",
     "pools": "How much runs at once, shared by everybody.",
     "tokens": "Who may call from elsewhere. For admins.",
     "system": "Who asks, and how Duly is.",
@@ -32,6 +33,7 @@ _ORDER = (
     *("explain_schedule", "list_revisions", "preview_cadence", "preview_backfill", "backfill_schedule"),
     *("list_runs", "get_run", "follow_run", "cancel_run"),
     *("put_job", "list_jobs", "get_job", "get_job_log", "cancel_job"),
+    *("list_reviews", "get_review", "decide_review", "receive_decision"),
     *("list_pools", "get_pool", "update_pool"),
     *("create_token", "list_tokens", "revoke_token"),
 )

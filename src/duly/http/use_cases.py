@@ -7,6 +7,7 @@ from duly.application.jobs import Jobs
 from duly.application.logs import Logs
 from duly.application.pools import Pools
 from duly.application.requests import Requests
+from duly.application.reviews import Reviews
 from duly.application.runs import Runs
 from duly.application.schedules import Schedules
 from duly.application.tokens import Tokens
@@ -30,6 +31,8 @@ class UseCases(Protocol):
     def pools(self) -> Pools: ...
     @property
     def requests(self) -> Requests: ...
+    @property
+    def reviews(self) -> Reviews: ...
     @property
     def runs(self) -> Runs: ...
     @property
