@@ -17,6 +17,7 @@ COMMANDS = {
     "schedule": "add, look at, change, pause, trigger and backfill schedules",
     "run": "look at the runs of schedules, follow and cancel them",
     "job": "put jobs, look at them, follow and cancel them",
+    "review": "look at what runs ask people, and decide it",
     "pool": "look at pools and set their limits",
     "cron": "say what a cron expression means and when it fires",
     "why": "say what became of a schedule, or of one slot, and why",
@@ -41,6 +42,7 @@ _LISTS = {
     "unknown_schedule": "; see: duly schedule list",
     "unknown_run": "; see: duly run list",
     "unknown_job": "; see: duly job list",
+    "unknown_review": "; see: duly review list --state any",
     "unknown_pool": "; see: duly pool list",
     "unknown_token": "; see: duly token list",
 }
