@@ -50,11 +50,11 @@ def test_an_empty_folder_gets_a_demo_that_runs_retries_and_skips_with_its_reason
         url_after = time.monotonic() - process.began
         process.until(lambda line: " ran in " in line)
         first_after = time.monotonic() - process.began
+        one_at_a_time = "jobs that name no pool are in 'default', which runs one at a time"
         assert process.lines[1:4] == [
             f"the API is explained at {process.url}/docs",
             "this is a demo; `duly init` writes a schedules.py of your own",
-            "run at once: 8 in pool 'demo', 16 in pool 'graphs'; jobs that name no pool are in 'default', which runs one "
-            + "at a time",
+            f"run at once: 8 in pool 'demo', 16 in pool 'graphs'; {one_at_a_time}",
         ]
         assert process.get("/healthz")
         assert process.get("/readyz")["next_fire_at"]
