@@ -478,6 +478,7 @@ async def serve(
     from duly.http.api import create_api  # noqa: PLC0415
     from duly.http.cron import PREFIXES  # noqa: PLC0415
     from duly.http.executions import add_internal_api  # noqa: PLC0415
+    from duly.http.inbound import Inbound  # noqa: PLC0415
     from duly.http.server import serve as serve_api  # noqa: PLC0415
     from duly.http.services import ServiceAccess, ServicesToo  # noqa: PLC0415
 
@@ -488,6 +489,7 @@ async def serve(
         queue,
         access=ServicesToo(is_local=public.is_local, services=services, prefixes=PREFIXES),
         metrics=metrics or queue.metrics,
+        secrets=Inbound(standard=queue.settings.inbound_secret, plane=queue.settings.plane_secret),
     )
     executions = None if graphs is None else queue.executions(graphs)
     if executions is not None:

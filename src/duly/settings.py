@@ -32,6 +32,7 @@ class Settings:
     `internal_api_token` calls of the execution service, at `internal_api_url` or in this process, which also takes
     tokens signed for `internal_api_public_key`.
     `trace_url` leads from a run to its trace. Without `log_level` and `log_format` each front door logs as suits it.
+    `inbound_secret` and `plane_secret` are what services sign with that send decisions of reviews.
     """
 
     database_url: str = "duly.db"
@@ -55,6 +56,8 @@ class Settings:
     internal_api_url: str | None = None
     webhook_loopback: str = "refused"
     trace_url: str | None = None
+    inbound_secret: str | None = field(default=None, repr=False)
+    plane_secret: str | None = field(default=None, repr=False)
     log_level: str | None = None
     log_format: str | None = None
 
@@ -228,6 +231,8 @@ VARIABLES = (
         _pem,
     ),
     Variable("internal_api_url", "where the [execution service](../graphs.md) is (default: in this process)", _text),
+    Variable("inbound_secret", "signs [decisions](../reviews.md) that others send; 24 bytes or more", _secret(24)),
+    Variable("plane_secret", "the secret of Plane's [webhook](../reviews.md); 16 bytes or more", _secret(16)),
     Variable(
         "webhook_loopback",
         "whether [webhooks](../webhooks.md) to this machine itself, by http too, are `allowed` or `refused`",

@@ -12,6 +12,7 @@ import pytest
 
 from duly import Duly, InvalidInput, JobFailed, Settings, every
 from duly.domain.amounts import UNIT
+from duly.domain.instants import SECOND
 from duly.domain.reviews import Review
 from duly.domain.runs import Run, RunStatus
 
@@ -162,6 +163,57 @@ async def test_a_run_that_asks_goes_on_once_somebody_has_decided(app: Duly) -> N
         assert "news of ai (ann)" in str(execution.result)
 
 
+@pytest.mark.req("GRAPH-29")
+async def test_a_run_that_waits_leaves_its_place_to_others_and_rejected_it_is_cancelled(app: Duly) -> None:
+    app.graph("reviewed", "tests.adapters.graphs.news:reviewed", schedule=DAILY, input={"topic": "ai"})
+    app.graph("hello", greet, schedule=DAILY, input={"name": "ann"})
+    app.pool("graphs", limit=1)
+    async with app.running():
+        run = await app.trigger("reviewed")
+        review = await asked(app)
+
+        assert (await ended(app, await app.trigger("hello"))).status is RunStatus.SUCCESS
+        why = await app.queue.why.slot(run.schedule_id, run.scheduled_for // SECOND)
+        assert any(f"It waits for review {review.id} until" in each for each in why.sentences)
+        assert (await app.queue.runs.get(run.id, owner=None)).attempt_count == 0
+        await app.reviews.reject(review.id, note="not today", by="bob")
+
+        row = await ended(app, run)
+
+        assert (row.status, str(row.detail).partition(":")[0]) == (RunStatus.CANCELLED, "rejected")
+        assert (await app.reviews.get(review.id)).decided_by == "bob"
+        assert await app.reviews.list() == []
+
+
+@pytest.mark.req("GRAPH-29")
+async def test_cancelling_a_run_that_waits_withdraws_its_review(app: Duly) -> None:
+    app.graph("reviewed", "tests.adapters.graphs.news:reviewed", schedule=DAILY, input={"topic": "ai"})
+    async with app.running():
+        run = await app.trigger("reviewed")
+        review = await asked(app)
+        await app.queue.runs.cancel(run.id, owner="local", reason="no longer wanted")
+
+        assert (await ended(app, run)).status is RunStatus.CANCELLED
+        while (await app.reviews.get(review.id)).is_open:  # noqa: ASYNC110 - the worker may have had it yet
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.req("OWN-03")
+async def test_a_schedule_whose_budget_asks_waits_and_is_skipped_if_it_is_rejected(app: Duly) -> None:
+    app.graph("hello", greet, schedule=DAILY, input={"name": "ann"}, max_cost="0.50")
+    async with app.running():
+        account = (await app.queue.accounts.list(owner="local"))[0]
+        await app.queue.accounts.credit(account.id, amount=10 * UNIT, key="first")
+        await app.queue.budgets.set("schedule", "hello", owner="local", window="day", limit=1, on_exceeded="ask")
+        refused = await app.trigger("hello")
+        await app.reviews.reject((await asked(app)).id)
+        assert (await ended(app, refused)).status is RunStatus.SKIPPED
+        allowed = await app.trigger("hello")
+        await app.reviews.approve((await asked(app)).id)
+
+        assert (await ended(app, allowed)).status is RunStatus.SUCCESS
+
+
 @pytest.mark.req("GRAPH-14")
 async def test_cancelling_a_run_stops_its_graph(app: Duly) -> None:
     entered, stopped = asyncio.Event(), asyncio.Event()
@@ -213,6 +265,10 @@ async def test_a_slot_that_fires_is_executed_once(app: Duly) -> None:
         {"schedule": "1h"},
         {"input": {"a": {1}}},
         {"timeout": "2d"},
+        {"review_default": "perhaps"},
+        {"review_default": "edit"},
+        {"review_value": 1},
+        {"review_within": "2y"},
     ],
 )
 def test_what_means_nothing_is_refused_where_it_is_declared(wrong: dict[str, Any]) -> None:

@@ -50,20 +50,25 @@ def test_an_empty_folder_gets_a_demo_that_runs_retries_and_skips_with_its_reason
         url_after = time.monotonic() - process.began
         process.until(lambda line: " ran in " in line)
         first_after = time.monotonic() - process.began
+        one_at_a_time = "jobs that name no pool are in 'default', which runs one at a time"
         assert process.lines[1:4] == [
             f"the API is explained at {process.url}/docs",
             "this is a demo; `duly init` writes a schedules.py of your own",
-            "run at once: 8 in pool 'demo'; jobs that name no pool are in 'default', which runs one at a time",
+            f"run at once: 8 in pool 'demo', 16 in pool 'graphs'; {one_at_a_time}",
         ]
         assert process.get("/healthz")
         assert process.get("/readyz")["next_fire_at"]
-        assert 'duly_schedules{state="active"} 5.0' in process.read("/metrics")
+        assert 'duly_schedules{state="active"} 7.0' in process.read("/metrics")
         assert "duly_runs_emitted_total 0.0" not in process.read("/metrics")
         skipped = process.until(lambda line: "demo-slow" in line and "skipped" in line)
         process.until(lambda line: "demo-retry" in line and "attempt 1 of 3 failed" in line)
         process.until(lambda line: ran("demo-retry")(line) and "attempt 2" in line)
         process.until(ran("demo-interval"))
         process.until(ran("demo-program"))
+        process.until(lambda line: ran("demo-graph")(line) and line.endswith(", cost 0.00007"))
+        asks = process.until(lambda line: "langgraph:demo-review asks " in line)
+        approve(tmp_path, asks)
+        process.until(lambda line: ran("demo-review")(line) and line.endswith(", cost 0.00007"))
         process.stop()
 
         assert (process.code, process.lines[-1][10:]) == (0, "stopped; what is scheduled and queued is still there")
@@ -72,6 +77,25 @@ def test_an_empty_folder_gets_a_demo_that_runs_retries_and_skips_with_its_reason
         assert "\x1b" not in process.text
     assert audit(tmp_path).returncode == 0
     print(f"URL after {url_after:.2f} s, first scheduled success after {first_after:.2f} s")
+
+
+def approve(folder: Path, asks: str) -> None:
+    """By the command that was shown."""
+    assert '{"publish":"a poem about the sea"}: duly review approve review_' in asks
+    words = asks.partition("}: duly ")[2].split()
+    subprocess.run([sys.executable, "-m", "duly", *words], cwd=folder, check=True, timeout=PATIENCE_S)
+
+
+def test_without_langgraph_the_demo_goes_on_without_graphs_and_says_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\nreal = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'langgraph' else real(name, *more)\n"
+    )
+    with dev(tmp_path, PYTHONPATH=str(tmp_path)) as process:
+        process.until(lambda line: line.startswith("pip install 'duly[langgraph]' adds "))
+        process.until(ran("demo-interval"))
+
+        assert "demo-graph" not in process.text
 
 
 @pytest.mark.req("CON-003")

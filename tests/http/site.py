@@ -7,14 +7,17 @@ from typing import Any
 
 import httpx2
 
-from duly.bootstrap import Queue, Settings, Worker
+from duly.bootstrap import Queue, Registry, Settings, Worker
+from duly.domain.executions import ExecutionRequest, GraphResult
 from duly.domain.ids import PoolName
 from duly.domain.instants import Micros
 from duly.domain.pools import Pool
+from duly.domain.reviews import Review
 from duly.domain.runs import RunStatus
 from duly.domain.tokens import Role
 from duly.http.access import Access
 from duly.http.api import create_api
+from duly.http.inbound import Inbound
 from duly.http.server import serve
 from duly.worker.handlers import Handler
 
@@ -25,15 +28,16 @@ DAILY = {"target": "greet", "cron": "0 9 * * *", "pool": "wide"}
 class Site:
     """`local` is a caller on this machine; `remote` is the same API on an address where everybody needs a token."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, secrets: Inbound = Inbound()) -> None:  # noqa: B008 - it never changes
         self.place = place
+        self.secrets = secrets
         self._clients: list[httpx2.AsyncClient] = []
 
     async def open(self) -> None:
         self.queue = await Queue.open(Settings(database_url=self.place))
         await self.queue.pools.define(Pool(name=POOL, slots=100))
         self.api = create_api(self.queue, access=Access(is_local=True), metrics=_metrics)
-        self.remote_api = create_api(self.queue, access=Access(is_local=False), metrics=_metrics)
+        self.remote_api = create_api(self.queue, access=Access(is_local=False), metrics=_metrics, secrets=self.secrets)
         self.local = self.client(self.api, "http://127.0.0.1:8000")
         self.stranger = self.client(self.remote_api)
 
@@ -145,6 +149,22 @@ class Served:
         self.stop = stop
         self.serving = serving
         self.streams = streams
+
+
+async def waiting_review(queue: Queue, *, owner: str = "ann", key: str = "k") -> Review:
+    """Of a graph that asks one question, for an execution without a job."""
+
+    async def graph() -> GraphResult:
+        return GraphResult(output={"interrupts": [{"id": "q", "value": {"publish": "news"}}]}, waits=True)
+
+    registry = Registry()
+    registry.add("python:asks", graph)
+    account = await queue.accounts.create(owner=owner, name=f"main {key}")
+    grant = await queue.grants.create(owner=owner, account_id=account.id, scopes=["graph:execute:*"])
+    request = ExecutionRequest(key=key, graph_id="python:asks", grant_id=grant.id, input={})
+    execution = await queue.executions(registry).execute(request)
+    (review,) = await queue.reviews.of_run(execution.run_id, owner=owner)
+    return review
 
 
 async def _metrics() -> bytes:

@@ -18,7 +18,7 @@ from duly.domain.logs import LogLevel, LogLine, Progress
 from duly.domain.tokens import Role
 from duly.http.events import LINES_AT_ONCE, Place
 from duly.http.server import _bound
-from tests.http.site import Served, Site, is_problem
+from tests.http.site import Served, Site, is_problem, waiting_review
 
 
 @dataclass
@@ -89,6 +89,24 @@ async def test_a_run_is_followed_to_its_end(site: Site) -> None:
     assert statuses[-1] == "success"
     assert set(statuses) <= {"pending", "running", "success"}
     assert (seen[-1].name, seen[-1].data) == ("end", {"status": "success"})
+
+
+@pytest.mark.req("GRAPH-29")
+async def test_what_a_run_asks_people_and_what_they_decide_is_told(site: Site) -> None:
+    run, review = await _triggered(site), await waiting_review(site.queue, owner="local")
+    await site.queue.runs.note_execution(run["id"], execution=review.run_id, trace_id=None)
+
+    told: list[str] = []
+    async with site.served() as served, _stream(served, run["id"]) as events:
+        async for event in events:
+            if event.name == "review":
+                told.append(event.data["state"])
+                url, decision = f"/api/v1/reviews/{review.id}/decision", {"decision": "approve"}
+                await site.local.post(url, json=decision)
+            if told[-1:] == ["approved"]:
+                break
+
+    assert told == ["open", "approved"]
 
 
 async def test_who_comes_back_misses_no_line_and_sees_none_twice(site: Site) -> None:

@@ -8,7 +8,7 @@ from duly.domain.coverage import OUTAGE_AFTER
 from duly.domain.explanations import Explanation, ScheduleFacts, SlotFacts, explain_schedule, explain_slot
 from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
-from duly.domain.runs import Arrears, RunKind
+from duly.domain.runs import Arrears, Run, RunKind
 from duly.domain.schedules import Schedule, UnknownSchedule
 from duly.ports.storage import ReadOnlyStorage, Transaction
 
@@ -50,6 +50,7 @@ class Why:
             run = await tx.ledger.slot(schedule_id, at)
             gap = await tx.audit.last_gap(schedule_id, through=at)
             same = await tx.ledger.of_schedule(schedule_id, before=Instant(at + SECOND), since=at, most=MOST_BY_HAND)
+            by_hand = [each for each in same if each.kind is not RunKind.SLOT]
             return SlotFacts(
                 schedule=schedule,
                 revisions=await tx.schedules.revisions(schedule_id),
@@ -60,7 +61,8 @@ class Why:
                 jobs=[] if run is None or run.job_id is None else await tx.audit.attempts(run.job_id),
                 gap=gap if gap is not None and gap.last >= at else None,
                 owed=next((owed for owed in await tx.ledger.arrears(schedule_id) if _owes(owed, at)), None),
-                by_hand=[each for each in same if each.kind is not RunKind.SLOT],
+                reviews={each.id: await _asked_by(tx, each) for each in (run, *by_hand) if each is not None},
+                by_hand=by_hand,
             )
 
         return explain_slot(await self.storage.read(work))
@@ -75,6 +77,13 @@ async def _found(tx: Transaction, schedule_id: ScheduleId, owner: str | None) ->
     if schedule is None or owner not in (None, schedule.owner):
         raise UnknownSchedule(schedule_id)
     return schedule
+
+
+async def _asked_by(tx: Transaction, run: Run) -> list[str]:
+    """What a run waits for people to decide."""
+    if run.run_id is None or run.status.is_terminal:
+        return []
+    return [review.waiting_in_words for review in await tx.reviews.of_run(run.run_id) if review.is_open]
 
 
 def _owes(owed: Arrears, at: Instant) -> bool:

@@ -13,6 +13,7 @@ from duly.domain.instants import SECOND, Instant, written
 from duly.domain.jobs import FinishedJob, Job
 from duly.domain.logs import LogLine
 from duly.domain.pools import Pool
+from duly.domain.reviews import Review
 from duly.domain.runs import Run
 from duly.domain.schedules import Fire, Revision, Schedule
 from duly.domain.templates import Template
@@ -143,6 +144,12 @@ def pool_shape(pool: Pool) -> Json:
     from duly.wire import pools
 
     return _json(pools.pool_shape(pool))
+
+
+def review_shape(review: Review) -> Json:
+    from duly.wire import reviews
+
+    return _json(reviews.review_shape(review))
 
 
 def token_shape(token: Token) -> Json:

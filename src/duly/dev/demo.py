@@ -2,18 +2,25 @@
 
 import asyncio
 import sys
+from importlib.util import find_spec
 
 from duly.app.duly import Duly
-from duly.bootstrap import JobContext
+from duly.bootstrap import JobContext, Queue
+from duly.domain.amounts import UNIT
 from duly.domain.cadence import cron, every
+from duly.domain.reviews import ReviewState
 from duly.domain.slots import Slot
 
 NAME = "demo"
 OWNER = "local"
+REVIEW = "demo-review"
+HOW_TO_GET_GRAPHS = "pip install 'duly[langgraph]' adds a LangGraph graph and its costs, and a run that asks you"
+
+_CREDIT = 10 * UNIT
 
 
 def demo() -> Duly:
-    """A schedule of each kind, one that fails at first, and one that is slower than its own cadence."""
+    """A schedule of each kind, one that fails at first, one that is slower than its own cadence, and two graphs."""
     app = Duly(name=NAME, owner=OWNER)
     pool = app.pool("demo", limit=8)  # so that they run beside each other: in the pool `default` one runs at a time
 
@@ -38,4 +45,39 @@ def demo() -> Duly:
     async def slow() -> None:
         await asyncio.sleep(8)  # noqa: TID251 - as anyone would write it
 
+    if has_graphs():
+        _declare_graphs(app)
     return app
+
+
+def has_graphs() -> bool:
+    return find_spec("langgraph") is not None
+
+
+def _declare_graphs(app: Duly) -> None:
+    """By their places: what they need is loaded when the first of them runs."""
+    here, topic = "duly.dev.demo_graphs", {"topic": "the sea"}
+    app.graph("demo-graph", f"{here}:poem", schedule=every("10s"), input=topic, max_cost="0.01")
+    app.graph(
+        REVIEW,
+        f"{here}:published",
+        schedule=every("1h"),
+        overlap="skip",
+        input=topic,
+        max_cost="0.01",
+        review_within="1d",
+    )
+
+
+async def fund(queue: Queue) -> None:
+    """Before its graphs run: an account with a little money that is nobody's."""
+    accounts = await queue.accounts.list(owner=OWNER, most=1)
+    account = accounts[0] if accounts else await queue.accounts.create(owner=OWNER, name="main")
+    await queue.accounts.credit(account.id, amount=_CREDIT, key="demo")
+
+
+async def ask(queue: Queue) -> None:
+    """So that a run waits for whoever watches, and only one."""
+    waiting = await queue.reviews.list(owner=OWNER, state=ReviewState.OPEN, most=1)
+    if has_graphs() and not waiting:
+        await queue.schedules.run_now(REVIEW, owner=OWNER, key=queue.dice.new_id("demo"))

@@ -12,11 +12,12 @@ from typing import Any
 from duly.app.duly import Duly
 from duly.app.loading import AppNotLoaded, load
 from duly.bootstrap import Queue, Settings, configure_logging, database_file, moment, serve
+from duly.dev import demo
 from duly.dev.alone import alone_on
-from duly.dev.demo import demo
 from duly.dev.options import DevOptions
 from duly.dev.port import require_port
 from duly.dev.postgres import local_postgres
+from duly.dev.reviews import Questions
 from duly.dev.screen import Screen
 from duly.dev.stage import Stage
 from duly.dev.watch import Look, Watch, look_at
@@ -56,7 +57,7 @@ async def run_dev(options: DevOptions) -> int:
 async def _program(options: DevOptions, screen: Screen) -> Duly | None:
     if options.program.is_file():
         return await _loaded(options.program, screen)
-    return demo() if options.demo else None
+    return demo.demo() if options.demo else None
 
 
 async def _loaded(file: Path, screen: Screen) -> Duly | None:
@@ -130,9 +131,14 @@ class _Dev:
 
     async def run(self, app: Duly | None) -> None:
         keeper = self._queue.timekeeper()
+        is_demo = app is not None and app.name == demo.NAME and not self._options.program.is_file()
+        if is_demo:
+            await demo.fund(self._queue)
         reconciled = Reconciled() if app is None else await self._stage.play(app)
         pools = {} if app is None else await app.worker_pools(self._queue)
         schedules = await self._schedules()
+        if is_demo:
+            await demo.ask(self._queue)
 
         def introduce(url: str) -> None:
             self._introduce(url, app, pools)
@@ -151,17 +157,18 @@ class _Dev:
         )
         keeping = asyncio.create_task(keeper.run())
         following = asyncio.create_task(self._follow())
+        asking = asyncio.create_task(Questions(self._queue, self._screen, self._options.command).follow())
         stopping = asyncio.create_task(self._stop.wait())
         try:
-            parts: set[asyncio.Future[Any]] = {serving, keeping, following, stopping, self._stage.broke_down}
+            parts: set[asyncio.Future[Any]] = {serving, keeping, following, asking, stopping, self._stage.broke_down}
             done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._stop.set()
-            following.cancel()
-            stopping.cancel()
+            for task in (following, asking, stopping):
+                task.cancel()
             keeper.stop()
             # First, so that nobody is put on stage any more.
-            await asyncio.gather(following, stopping, return_exceptions=True)
+            await asyncio.gather(following, asking, stopping, return_exceptions=True)
             await asyncio.gather(self._stage.close(), keeping, serving, return_exceptions=True)
         for part in done:
             part.result()
@@ -174,6 +181,8 @@ class _Dev:
             say(f"no program runs; it begins when {program.name} loads")
         elif not program.is_file():
             say(f"this is a demo; `{self._options.command} init` writes a {program.name} of your own")
+            if not demo.has_graphs():
+                say(demo.HOW_TO_GET_GRAPHS)
         else:
             say(f"{program.name} is followed: save it, and it is loaded again")
         if pools:

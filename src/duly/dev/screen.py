@@ -9,9 +9,11 @@ from typing import TextIO
 
 from duly.application.telling import Nobody
 from duly.domain.decisions import Decision, Fate
+from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import SessionId
 from duly.domain.instants import SECOND, Instant, Micros, instant_of, moment_of
 from duly.domain.jobs import JobStatus
+from duly.domain.payloads import value_of
 from duly.domain.schedules import Schedule, ScheduleState, schedule_of_key, slot_of_key
 from duly.domain.sessions import ClaimedJob, Report, Rescue
 
@@ -89,6 +91,9 @@ class Screen(Nobody):
             said, colour = _outcome(report)
             self._line(schedule, slot, said, colour)
 
+    def asked(self, graph_id: str, question: str, command: str) -> None:
+        self.say(f"{self._clock(self._now())}  {graph_id} asks {_one_line(question)}: {command}", _YELLOW)
+
     def failed(self, what: str, error: Exception) -> None:
         self.complain(f"could not {what}, tries again: {_one_line(str(error))}")
 
@@ -132,7 +137,7 @@ def _outcome(report: Report) -> tuple[str, str]:
     took = _took(report.ran_for)
     nth = f", attempt {job.attempt}" if job.attempt > 1 else ""
     if ending.status is JobStatus.COMPLETED:
-        return f"ran in {took}{nth}", _GREEN
+        return f"ran in {took}{nth}{_cost(report)}", _GREEN
     where = f" ({_one_line(ending.place)})" if ending.place else ""
     why = f": {_one_line(ending.error)}{where}" if ending.error else ""
     if ending.status is not JobStatus.FAILED:
@@ -140,6 +145,14 @@ def _outcome(report: Report) -> tuple[str, str]:
     if ending.retryable and job.attempt < job.max_attempts:
         return f"attempt {job.attempt} of {job.max_attempts} failed after {took}{why}; will be tried again", _YELLOW
     return f"failed after {took}{nth}{why}", _RED
+
+
+def _cost(report: Report) -> str:
+    """Of a graph that cost something."""
+    if report.job.kind != GRAPH_RUN or report.ending.result is None:
+        return ""
+    cost = value_of(report.ending.result).get("cost")
+    return f", cost {cost}" if isinstance(cost, str) else ""
 
 
 def _with_reason(said: str, decision: Decision) -> str:

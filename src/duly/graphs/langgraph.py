@@ -1,8 +1,6 @@
 """LangGraph's graphs, run for real: streamed, metered, checkpointed in Duly's own store."""
 
-import hashlib
-import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 from duly.application.checkpoints import Checkpoints
@@ -51,7 +49,7 @@ class LangGraphs:
                 values = data
             for event in _events(mode, data):
                 tell(event)
-        return _result(values)
+        return _result(values, await _pending(graph, config, values))
 
 
 def _compiled(found: Any, saver: Any, graph_id: str) -> Any:
@@ -80,13 +78,7 @@ async def _given(graph: Any, call: GraphCall, config: Any) -> Any:
 
 def _answers(state: Any, reply: Reply) -> dict[str, Any]:
     """By the questions' ids, so that a reply never answers a later question that nobody has seen."""
-    return {each.id: reply.answers[name] for each in state.interrupts if (name := _name(each)) in reply.answers}
-
-
-def _name(interrupt: Any) -> str:
-    """A node that asks twice does so under one id: what it asks tells its questions apart."""
-    asked = json.dumps(plain(interrupt.value), sort_keys=True, default=str)
-    return f"{interrupt.id}:{hashlib.sha256(asked.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    return {each.id: reply.answers[each.id] for each in state.interrupts if each.id in reply.answers}
 
 
 def _events(mode: str, data: Any) -> Iterator[GraphEvent]:
@@ -113,10 +105,18 @@ def _task(data: Any) -> dict[str, Any]:
 
 
 def _asked(interrupt: Any) -> dict[str, Any]:
-    return {"id": _name(interrupt), "value": plain(interrupt.value)}
+    return {"id": interrupt.id, "value": plain(interrupt.value)}
 
 
-def _result(values: Any) -> GraphResult:
-    if isinstance(values, dict) and (interrupts := values.get(_INTERRUPT)):
+async def _pending(graph: Any, config: Any, values: Any) -> Sequence[Any]:
+    """All that is asked: branches that ask at once each say so by themselves, and only the last of them is heard."""
+    if not isinstance(values, dict) or not (heard := values.get(_INTERRUPT)):
+        return ()
+    state = await graph.aget_state(config)
+    return tuple(state.interrupts or heard)
+
+
+def _result(values: Any, interrupts: Sequence[Any]) -> GraphResult:
+    if interrupts:
         return GraphResult(output={"interrupts": [_asked(each) for each in interrupts]}, waits=True)
     return GraphResult(output=plain(values))

@@ -12,12 +12,14 @@ from duly.http import (
     cron,
     directs,
     groups,
+    inbound,
     job_changes,
     job_order,
     job_retries,
     jobs,
     legacy_jobs,
     pools,
+    reviews,
     runs,
     schedule_runs,
     schedules,
@@ -54,6 +56,8 @@ _ROUTERS = (
     groups.router,
     directs.router,
     pools.router,
+    reviews.router,
+    inbound.router,
     tokens.router,
     webhooks.router,
     webhooks.deliveries_router,
@@ -61,12 +65,17 @@ _ROUTERS = (
 )
 
 
+_NO_SECRETS = inbound.Inbound()
+
+
 async def no_metrics() -> bytes:
     return b""
 
 
-def create_api(queue: UseCases, *, access: Access, metrics: Metrics = no_metrics) -> FastAPI:
-    """`metrics` answers what is counted, in the text format of Prometheus."""
+def create_api(
+    queue: UseCases, *, access: Access, metrics: Metrics = no_metrics, secrets: inbound.Inbound = _NO_SECRETS
+) -> FastAPI:
+    """`metrics` answers what is counted, in the text format of Prometheus; `secrets` are those of inbound webhooks."""
     api = FastAPI(
         title="Duly",
         version=__version__,
@@ -80,6 +89,7 @@ def create_api(queue: UseCases, *, access: Access, metrics: Metrics = no_metrics
     api.state.queue = queue
     api.state.access = access
     api.state.metrics = metrics
+    api.state.inbound = secrets
     api.state.closing = Closing()
     api.state.direct_calls = None
     for router in _ROUTERS:

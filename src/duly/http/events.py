@@ -14,11 +14,13 @@ from duly.domain.ids import JobId
 from duly.domain.instants import SECOND, Micros, moment_of
 from duly.domain.jobs import FinishedJob, Job, UnknownJob
 from duly.domain.logs import LogLine, Progress
+from duly.domain.reviews import ReviewState
 from duly.domain.runs import Run
 from duly.http.closing import Closing
 from duly.http.use_cases import UseCases
 from duly.ports.wakeups import Listener
 from duly.wire.executions import event_shape
+from duly.wire.reviews import review_shape
 from duly.wire.runs import EndEvent, LogEvent, ProgressEvent, run_shape
 
 LOOK_EVERY = Micros(SECOND)
@@ -66,6 +68,7 @@ class RunEvents:
     closing: Closing
     require_welcome: Callable[[], Awaitable[object]]
     _told: tuple[object, ...] = ()
+    _reviews: dict[str, ReviewState] = field(default_factory=dict)
     _progress: dict[JobId, Progress] = field(default_factory=dict)
 
     async def stream(self) -> AsyncIterator[bytes]:
@@ -128,8 +131,19 @@ class RunEvents:
             if run.run_id is not None or any(job.kind == GRAPH_RUN for job in attempts):
                 async for event in self._told_by_graph():
                     yield event
+        async for event in self._reviewed(run):
+            yield event
         if is_news and run.status.is_terminal:
             yield _event("status", shape)
+
+    async def _reviewed(self, run: Run) -> AsyncIterator[bytes]:
+        """What its execution asks people, and how that was decided."""
+        if run.run_id is None:
+            return
+        for review in await self.queue.reviews.of_run(run.run_id, owner=None):
+            if self._reviews.get(review.id) is not review.state:
+                self._reviews[review.id] = review.state
+                yield _event("review", review_shape(review))
 
     async def _said(self, job: Job | FinishedJob) -> AsyncIterator[bytes]:
         while lines := await self._lines(job):

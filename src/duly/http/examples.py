@@ -18,6 +18,7 @@ _NAMES = {
     "deliveries": "dlv_01",
     "workflows": "morning-news",
     "cron": "morning-news",
+    "reviews": "review_01",
 }
 _FIRST = ("id", "kind", "target", "owner")
 _LONGEST_LINE = 45

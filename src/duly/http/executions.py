@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duly.application.executions import Executions
+from duly.domain.amounts import written_amount
 from duly.domain.errors import DulyError
 from duly.domain.executions import ExecutionStatus
 from duly.domain.grants import UnknownGrant
@@ -25,6 +26,9 @@ from duly.wire import executions as wire
 from duly.wire.strict_json import MalformedJson, value_from
 
 PREFIX = "/api/internal/"
+COST = "Duly-Cost"
+"""What the execution has spent so far, in its account's currency."""
+
 # A graph may end any moment; only that of a dead service takes as long as its lease.
 _LONGEST_RETRY_S = 5
 
@@ -44,7 +48,9 @@ async def run_graph(
     _log.info(
         "%s executed %s as %s: %s", request.state.caller.owner, graph_id, execution.run_id, execution.error_code or "ok"
     )
-    return json_answer(wire.outcome_shape(execution), 202 if execution.status is ExecutionStatus.WAITING else 200)
+    headers = {COST: written_amount(await executions.cost(execution))}
+    status = 202 if execution.status is ExecutionStatus.WAITING else 200
+    return json_answer(wire.outcome_shape(execution), status, headers)
 
 
 @router.delete("/{graph_id}/runs", response_model=wire.Outcome)

@@ -21,7 +21,7 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"], route_class=Door)
 StatusAsked = Annotated[RunStatus | None, Query(description="Only runs of this status.")]
 KindAsked = Annotated[RunKind | None, Query(description="Only runs of this kind.")]
 _STREAM = {
-    "description": "Events `status`, `log`, `progress`, `graph` (what its graph told), and `end` as the last.",
+    "description": "Events `status`, `log`, `progress`, `graph` (what its graph tells), `review`, `end` as the last.",
     "content": {
         "text/event-stream": {
             "schema": {"type": "string"},

@@ -13,6 +13,7 @@ from duly.application.order import Order
 from duly.application.pools import Pools
 from duly.application.registrar import Registrar
 from duly.application.requests import Requests
+from duly.application.reviews import Reviews
 from duly.application.runs import Runs
 from duly.application.schedules import Schedules
 from duly.application.sessions import Sessions
@@ -46,6 +47,8 @@ class UseCases(Protocol):
     def pools(self) -> Pools: ...
     @property
     def requests(self) -> Requests: ...
+    @property
+    def reviews(self) -> Reviews: ...
     @property
     def runs(self) -> Runs: ...
     @property

@@ -10,6 +10,11 @@ from duly.domain.billing import FreeModels, Usage
 from duly.domain.instants import Instant, moment_of
 
 CURRENCY = "USD"
+DEMO_MODEL = "offline:demo"
+"""What the demo's graphs ask; it costs something, so that there is something to see."""
+
+_DEMO_PRICE = 10
+"""In millionths, for a token."""
 
 Table = Callable[[Usage, Instant], Decimal | None]
 
@@ -29,6 +34,8 @@ class TablePrices:
     def price(self, usage: Usage, *, currency: str, at: Instant) -> Amount | None:
         if self.is_free(usage.model):
             return NOTHING
+        if usage.model == DEMO_MODEL:
+            return Amount((usage.input_tokens + usage.output_tokens) * _DEMO_PRICE)
         if currency != CURRENCY or (table := _table()) is None:
             return None
         price = table(usage, at)

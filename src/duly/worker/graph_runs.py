@@ -165,7 +165,7 @@ def _path(graph_id: str) -> str:
 def _read(response: httpx2.Response) -> _Answer:
     said = _object(response)
     if response.status_code == 200:
-        return _Answer(_ending(said), outcome=said)
+        return _Answer(_ending(said, response.headers.get("duly-cost")), outcome=said)
     if response.status_code == 202:
         return _Answer(Suspended(said["run_id"]), is_launch=False, outcome=said)
     detail = f"{said.get('code', response.status_code)}: {said.get('detail', 'no reason given')}"
@@ -176,8 +176,10 @@ def _read(response: httpx2.Response) -> _Answer:
     return _Answer(failure(detail, retryable=False))
 
 
-def _ending(said: Mapping[str, Any]) -> Ending:
+def _ending(said: Mapping[str, Any], cost: str | None) -> Ending:
     kept = {name: said.get(name) for name in ("run_id", "trace_id")}
+    if cost is not None:
+        kept["cost"] = cost[:40]
     if said.get("ok") is True:
         return Ending(status=JobStatus.COMPLETED, result=json_of(kept, field="result"))
     code = str(said.get("error_code"))[:200]

@@ -19,13 +19,16 @@ ANSWERS = {
 Jobs = Sequence[Job | FinishedJob]
 
 
-def run_in_words(run: Run, jobs: Jobs) -> Iterator[str]:
+def run_in_words(run: Run, jobs: Jobs, reviews: Sequence[str] = ()) -> Iterator[str]:
     """`jobs` is the chain of its attempts, first to last; empty if it had none, or if they were pruned."""
     late = run.opened_at - run.fire_at
     drift = f"{lasting(late)} after its time" if late >= 0 else f"{lasting(-late)} before its time"
     yield f"It was opened at {written(run.opened_at)}, {drift}, as {run.id}."
     yield from _failed_attempts(run, jobs)
-    yield _outcome(run, jobs)
+    if reviews:
+        yield from reviews
+    if not reviews or run.status.is_terminal:
+        yield _outcome(run, jobs)
 
 
 def _failed_attempts(run: Run, jobs: Jobs) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """Why a slot is as it is."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from duly.domain.audit import Term, Timekeeping, term_at, terms_of
 from duly.domain.cadence import TZ_VERSION
 from duly.domain.explanations.explanation import Explanation, lasting, shown, slots_in_words
 from duly.domain.explanations.runs import ANSWERS, Jobs, run_in_words
+from duly.domain.ids import RunId
 from duly.domain.instants import SECOND, Instant, written
 from duly.domain.jitter import fire_at
 from duly.domain.runs import Arrears, Gap, GapReason, Run
@@ -15,7 +16,8 @@ from duly.domain.schedules import Revision, Schedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotFacts:
-    """All that is recorded of one slot. `by_hand` are manual and backfill runs of the same instant."""
+    """All that is recorded of one slot. `by_hand` are manual and backfill runs of the same instant, and `reviews` what
+    runs wait for people to decide, in words."""
 
     schedule: Schedule
     revisions: Sequence[Revision]
@@ -27,6 +29,7 @@ class SlotFacts:
     gap: Gap | None = None
     owed: Arrears | None = None
     by_hand: Sequence[Run] = ()
+    reviews: Mapping[RunId, Sequence[str]] = field(default_factory=dict)
 
 
 def explain_slot(facts: SlotFacts, *, tz_version: str = TZ_VERSION) -> Explanation:
@@ -49,8 +52,13 @@ def _unplanned(facts: SlotFacts, why: str) -> Explanation:
 
 
 def _explained(facts: SlotFacts, answer: str, sentences: Sequence[str]) -> Explanation:
-    by_hand = [f"Besides, {run.id} ran for it ({run.kind}, {run.own_key!r}): {run.status}." for run in facts.by_hand]
+    by_hand = [line for run in facts.by_hand for line in _by_hand(run, facts)]
     return Explanation(schedule_id=facts.schedule.id, slot=facts.slot, answer=answer, sentences=[*sentences, *by_hand])
+
+
+def _by_hand(run: Run, facts: SlotFacts) -> list[str]:
+    said = f"Besides, {run.id} ran for it ({run.kind}, {run.own_key!r}): {run.status}."
+    return [said, *facts.reviews.get(run.id, ())]
 
 
 # The plan
@@ -124,7 +132,7 @@ def _missed(facts: SlotFacts, fires_at: Instant) -> Iterator[str]:
 
 def _ledger(facts: SlotFacts) -> Iterator[str]:
     if facts.run is not None:
-        yield from run_in_words(facts.run, facts.jobs)
+        yield from run_in_words(facts.run, facts.jobs, facts.reviews.get(facts.run.id, ()))
     if (gap := facts.gap) is not None:
         span = slots_in_words(gap.count, gap.first, gap.last)
         yield f"It lies in a gap of {span} ({gap.reason}): {_GAPS[gap.reason]}."
