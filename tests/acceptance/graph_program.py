@@ -37,4 +37,4 @@ def _spent(unit: str) -> GraphEvent:
 
 
 for on_crash in ("resume", "rerun"):
-    app.graph(f"python:{on_crash}", work, schedule=every("1s"), overlap="allow", max_cost="0.50", on_crash=on_crash)
+    app.graph(f"python:{on_crash}", work, schedule=every("2s"), overlap="allow", max_cost="0.50", on_crash=on_crash)

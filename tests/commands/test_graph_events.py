@@ -80,3 +80,12 @@ def test_a_run_that_is_not_there_is_not_found(here: Shell, command: str) -> None
     here("schedule", "add", "a", "--every", "1h", "--target", "t")
 
     assert here("run", command, "run_nowhere").code == 3
+
+
+@pytest.mark.req("GRAPH-31")
+def test_a_run_is_shown_with_the_way_to_its_trace(shell: Shell, ran: str) -> None:
+    trace_id = json.loads(shell("run", "show", ran, "--json").out)["trace_id"]
+
+    said = shell("run", "show", ran, DULY_TRACE_URL="https://traces.example/{trace_id}")
+
+    assert f"its trace: https://traces.example/{trace_id}\n" in said.out
