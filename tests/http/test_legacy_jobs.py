@@ -73,5 +73,9 @@ async def test_what_an_older_route_refuses_says_so_too(site: Site) -> None:
     wrong = await site.local.post("/jobs", json={"kind": "greet"})
     is_problem(wrong, 422, "invalid_input")
     _is_announced(wrong, "/api/v1/jobs")
+    strange = await site.local.get("/jobs/%0d%0aX-Injected:%20%F0%9F%90%8C%22%3E")
+    assert strange.status_code in (404, 422)
+    assert "x-injected" not in strange.headers
+    _is_announced(strange, "/api/v1/jobs/%0D%0AX-Injected%3A%20%F0%9F%90%8C%22%3E")
     eve = await site.caller("eve")
     is_problem(await eve.post("/jobs", json={"type": "greet"}), 403)

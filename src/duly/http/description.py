@@ -140,7 +140,7 @@ def _statuses(path: str, method: str, operation: dict[str, Any], *, is_open: boo
     names = {parameter["name"].lower() for parameter in operation.get("parameters", ())}
     if "requestBody" in operation:
         found |= {400, 415}
-    if "{" in path or "schedule_id" in names:
+    if "{" in path or "schedule_id" in names or path.endswith("/reorder"):
         found.add(404)
     if "if-match" in names:
         found.add(412)

@@ -1,5 +1,7 @@
 """The older routes of jobs, kept while callers move: each answer says that they end, when, and what to use instead."""
 
+from urllib.parse import quote
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -25,7 +27,8 @@ class LegacyDoor(Door):
 
         async def announced(request: Request) -> Response:
             response = await enter(request)
-            successor = f"/api/v1{request.url.path}"
+            # Quoted anew: what a path may say, a header may not.
+            successor = f"/api/v1{quote(request.scope['path'])}"
             if request.method == "DELETE":
                 successor += "/cancel"
             response.headers["Deprecation"] = DEPRECATED_SINCE

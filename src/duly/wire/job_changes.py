@@ -64,7 +64,7 @@ class RetryRequest(Shape):
     kind: str | None = None
     since: Annotated[Moment | None, Field(description="Ended at this instant or later.")] = None
     until: Annotated[Moment | None, Field(description="Ended before this instant.")] = None
-    jobs: Annotated[list[str] | None, Field(max_length=MOST_RETRIED)] = None
+    jobs: Annotated[list[str] | None, Field(description="Only these, named by their last attempts.")] = None
     cap: Annotated[int, Field(ge=1, le=MOST_RETRIED, description="How many at most, the newest first.")] = 100
 
     def meant(self) -> FailedFilter:
