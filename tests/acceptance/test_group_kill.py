@@ -130,7 +130,12 @@ def test_workers_are_killed_in_the_middle_of_groups_and_chains(database_url: str
             supervisor = Supervisor(workers, queue)
             print(f"seed {supervisor.seed}")
             await supervisor.run()
-            await until(lambda: supervisor.undone == 0, within=PATIENCE_SECONDS, what="what was put is done")
+            try:
+                await until(lambda: supervisor.undone == 0, within=PATIENCE_SECONDS, what="what was put is done")
+            except AssertionError as late:
+                facts = await checker.facts_of(database_url)
+                late.add_note(f"{supervisor.undone} undone\nlive {facts.live[:20]}\n{facts.sessions}\n{facts.pools}")
+                raise
             await until_in(
                 database_url,
                 lambda facts: (
@@ -152,7 +157,11 @@ def test_workers_are_killed_in_the_middle_of_groups_and_chains(database_url: str
     )
     runs = checker.runs_of(workers.journal.read(), workers.killed)
     chains = [chain for put in puts for chain in put.chains]
-    print(checker.figures(facts, runs, workers.killed, chains), f"in {len(groups)} groups")
+    failed = [row.error or "" for row in facts.finished if row.status == "FAILED"]
+    print(
+        f"{len(workers.killed)} kills, {len(chains)} chains, of them in {len(groups)} groups {len(members)},"
+        f" {len(runs)} entries, {len(failed)} failed attempts, as asked {sum(map(_is_asked, failed))}"
+    )
     assert len(workers.killed) == KILLS
     assert {row[0] for row in groups} == {"COMPLETED"}
     assert {row[0] for row in members} == {"COMPLETED"}
@@ -171,9 +180,12 @@ def _unexplained(facts: Facts, runs: Sequence[Run], killed: Mapping[int, float])
     """An attempt fails because it was asked to, or because its process was killed."""
     pids = {run.entered.job: run.entered.pid for run in runs}
     for row in facts.finished:
-        is_asked = (row.error or "").startswith("AsAsked")
-        if row.status == "FAILED" and not is_asked and row.id in pids and pids[row.id] not in killed:
+        if row.status == "FAILED" and not _is_asked(row.error or "") and row.id in pids and pids[row.id] not in killed:
             yield f"{row.id}: {row.error!r}, but {pids[row.id]} was not killed"
+
+
+def _is_asked(error: str) -> bool:
+    return error.startswith("AsAsked")
 
 
 def _out_of_sequence(puts: Sequence[Put], facts: Facts, runs: Sequence[Run]) -> Iterable[str]:

@@ -117,10 +117,11 @@ class DirectCalls:
     async def _called(self, name: str, direct: Direct, wait: Micros) -> Any:
         if direct.job.kind not in self._handlers():
             raise NoHandler(direct.job.kind)
-        call = _Call(name, direct, await self._alive(name), wait)
+        deadline = asyncio.get_running_loop().time() + wait / SECOND
+        call = _Call(name, direct, await self._alive_by(deadline, name), wait)
         call.life.calls.add(call)
         try:
-            async with asyncio.timeout(wait / SECOND):
+            async with asyncio.timeout_at(deadline):
                 await self._wait_for_turn(call)
                 ending = await self._entered(call)
         except TimeoutError:
@@ -131,6 +132,13 @@ class DirectCalls:
         if call.why is not None and ending.status is not JobStatus.COMPLETED:
             raise DirectStopped(name, why=call.why)
         return _answer_of(ending)
+
+    async def _alive_by(self, deadline: float, name: str) -> _Life:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._alive(name)
+        except TimeoutError:
+            raise Deadline(name, waited=True) from None
 
     async def _alive(self, name: str) -> _Life:
         while not self._is_stopping:

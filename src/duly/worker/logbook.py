@@ -50,7 +50,12 @@ class Logbook:
 
     @property
     def is_empty(self) -> bool:
-        return not (self._lines or self._progress or self._artifacts)
+        """Nothing is left to be written, and nothing is on its way: whoever reports an end may do so now."""
+        return not (self._has_words or self._writing.locked())
+
+    @property
+    def _has_words(self) -> bool:
+        return bool(self._lines or self._progress or self._artifacts)
 
     def now(self) -> Instant:
         return self._logs.storage.clock.now()
@@ -80,7 +85,7 @@ class Logbook:
     async def flush(self) -> None:
         """Writes all that was said so far, if the store takes it."""
         async with self._writing:
-            while not self.is_empty:
+            while self._has_words:
                 lines, progress, artifacts = self._take()
                 try:
                     await self._logs.keep(lines, list(progress.values()), artifacts)

@@ -134,6 +134,51 @@ def test_a_store_that_cannot_be_reached_is_tried_again() -> None:
     asyncio.run(scenario())
 
 
+class Slow(Logs):
+    """Takes its time, until it is told to go on."""
+
+    __slots__ = ("begun", "go_on")
+
+    def __init__(self, logs: Logs) -> None:
+        super().__init__(logs.storage)
+        object.__setattr__(self, "begun", asyncio.Event())
+        object.__setattr__(self, "go_on", asyncio.Event())
+
+    async def keep(
+        self, lines: Sequence[LogLine], progress: Sequence[Progress] = (), artifacts: Sequence[Artifact] = ()
+    ) -> None:
+        self.begun.set()  # type: ignore[attr-defined]
+        await self.go_on.wait()  # type: ignore[attr-defined]
+        await super().keep(lines, progress, artifacts)
+
+
+def test_what_is_on_its_way_is_waited_for_before_an_end_is_told() -> None:
+    """A group's next member reads what the one before left in the transaction that tells its end."""
+
+    async def scenario() -> None:
+        queue = await Queue.open(Settings(database_url=":memory:"))
+        job = (await queue.jobs.put(NewJob(kind="work"))).job_id
+        logs = Slow(queue.logs)
+        book = Logbook(logs)
+        book.add_artifact(Artifact(job, "a", 1, "aa"))
+        writing = asyncio.create_task(book.flush())
+        await logs.begun.wait()  # type: ignore[attr-defined]
+
+        assert not book.is_empty, "it was taken, and is not there yet"
+        reporting = asyncio.create_task(book.flush())
+        await asyncio.sleep(0)
+        assert not reporting.done()
+        logs.go_on.set()  # type: ignore[attr-defined]
+        await reporting
+
+        assert await queue.logs.artifacts(job) == [Artifact(job, "a", 1, "aa")]
+        assert book.is_empty
+        await writing
+        await queue.close()
+
+    asyncio.run(scenario())
+
+
 def test_lines_that_no_store_takes_do_not_stand_before_others() -> None:
     async def scenario() -> None:
         queue, job, logs, book = await _book()
