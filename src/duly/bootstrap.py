@@ -17,6 +17,7 @@ from duly.application.checkpoints import Checkpoints
 from duly.application.declarations import Declarations
 from duly.application.executions import Executions
 from duly.application.grants import Grants
+from duly.application.graph_grants import GraphGrants
 from duly.application.groups import Groups
 from duly.application.health import Health
 from duly.application.jobs import Jobs
@@ -126,7 +127,7 @@ class Queue:
     def on(cls, storage: Storage, dice: Dice, settings: Settings, telemetry: Telemetry | None = None) -> Self:
         places, pace, prices = Places(), settings.pace, TablePrices(settings.free_models or FreeModels())
         telemetry = Tally() if telemetry is None else telemetry
-        schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry)
+        schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry, GraphGrants(dice, prices))
         return cls(
             settings=settings,
             storage=storage,

@@ -41,9 +41,6 @@ class Register:
             self.schedules[schedule.id] = schedule
         self.graphs[graph.id] = graph
 
-    def graph_of(self, schedule_id: str) -> DeclaredGraph | None:
-        return next((each for each in self.graphs.values() if each.schedule_id == schedule_id), None)
-
     def add_pool(self, pool: Pool) -> None:
         if pool.name in self.pools:
             raise InvalidInput("pool", f"{pool.name!r} is declared twice", fix="give it one limit")

@@ -41,9 +41,14 @@ class Grants:
         scopes: Iterable[str],
         expires_at: Instant | None = None,
         user_id: str | None = None,
+        grant_id: str | None = None,
     ) -> Grant:
-        """For the caller itself; an operator may name somebody else, who is the account's owner unless named."""
-        known, now, grant_id = account_id_of(account_id), self.storage.clock.now(), GrantId(self.dice.new_id("grant"))
+        """For the caller itself; an operator may name somebody else, who is the account's owner unless named.
+
+        An id that was drawn before is that grant, made once.
+        """
+        known, now = account_id_of(account_id), self.storage.clock.now()
+        drawn = GrantId(self.dice.new_id("grant") if grant_id is None else grant_id)
         user = None if user_id is None else text_of(user_id, field="user_id")
         if owner is not None and user not in (None, owner):
             raise InvalidInput("user_id", "is somebody else", fix="leave it out")
@@ -52,7 +57,7 @@ class Grants:
         async def work(tx: Transaction) -> Grant:
             account = await account_in(tx, known, owner)
             grant = Grant(
-                id=grant_id,
+                id=drawn,
                 user_id=Owner(user or account.owner),
                 account_id=known,
                 scopes=granted,
@@ -60,7 +65,7 @@ class Grants:
                 expires_at=until,
             )
             await tx.grants.add(grant)
-            return grant
+            return await _grant_in(tx, drawn, grant.user_id)
 
         return await self.storage.transact(work)
 

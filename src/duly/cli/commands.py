@@ -18,9 +18,12 @@ COMMANDS = {
     "run": "look at the runs of schedules, follow and cancel them",
     "job": "put jobs, look at them, follow and cancel them",
     "pool": "look at pools and set their limits",
+    "account": "open accounts, add credit, and see what was spent",
+    "grant": "make and revoke grants, under which graphs run at an account's cost",
+    "budget": "limit what accounts and schedules may spend",
     "cron": "say what a cron expression means and when it fires",
     "why": "say what became of a schedule, or of one slot, and why",
-    "audit": "prove that no slot was lost or doubled",
+    "audit": "prove that no slot was lost or doubled, and that every account adds up",
     "serve": "serve the HTTP API",
     "worker": "run the jobs of a program",
     "timekeeper": "open the slots of schedules when they are due",
@@ -42,6 +45,9 @@ _LISTS = {
     "unknown_run": "; see: duly run list",
     "unknown_job": "; see: duly job list",
     "unknown_pool": "; see: duly pool list",
+    "unknown_account": "; see: duly account list",
+    "unknown_grant": "; see: duly grant list",
+    "unknown_budget": "; see: duly budget list",
     "unknown_token": "; see: duly token list",
 }
 

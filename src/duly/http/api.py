@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
-from duly.http import jobs, pools, runs, schedule_runs, schedules, system, tokens
+from duly.http import accounts, budgets, grants, jobs, pools, runs, schedule_runs, schedules, system, tokens
 from duly.http.access import Access
 from duly.http.closing import Closing
 from duly.http.description import DESCRIPTION, described
@@ -25,6 +25,9 @@ _ROUTERS = (
     runs.router,
     jobs.router,
     pools.router,
+    accounts.router,
+    grants.router,
+    budgets.router,
     tokens.router,
     system.router,
 )

@@ -23,6 +23,9 @@ TAGS = {
     "runs": "What a schedule opened: one per slot, and those by hand. Looked at, followed, cancelled.",
     "jobs": "What workers do: one attempt each. Put, looked at, read, cancelled.",
     "pools": "How much runs at once, shared by everybody.",
+    "accounts": "Who pays. Opened, looked at, credited by admins.",
+    "grants": "Leave to run graphs at an account's cost. Made, looked at, revoked.",
+    "budgets": "What an account or a schedule may spend in a day, a week, a month or in all.",
     "tokens": "Who may call from elsewhere. For admins.",
     "system": "Who asks, and how Duly is.",
 }
@@ -33,12 +36,16 @@ _ORDER = (
     *("list_runs", "get_run", "follow_run", "cancel_run"),
     *("put_job", "list_jobs", "get_job", "get_job_log", "cancel_job"),
     *("list_pools", "get_pool", "update_pool"),
+    *("create_account", "list_accounts", "get_account", "get_statement", "credit_account"),
+    *("create_grant", "list_grants", "get_grant", "revoke_grant"),
+    *("set_budget", "list_budgets", "get_budget", "delete_budget"),
     *("create_token", "list_tokens", "revoke_token"),
 )
 _REF = "#/components/schemas/{model}"
 PROBLEMS = {
     400: "The body is not JSON.",
     401: "No valid token.",
+    402: "A paid model, and an account with nothing to pay with.",
     403: "The caller's role does not cover this, or a page of another origin asks.",
     404: "There is no such thing, or not for this caller.",
     409: "Not in the state that things are in, or the same request is being executed.",
@@ -62,6 +69,7 @@ _KEY = {
     "description": "The same request under the same key is executed once; with another body it is refused.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$"},
 }
+_PAYING = ("create_schedule", "update_schedule")
 _METHODS = ("get", "post", "patch", "delete")
 
 
@@ -120,6 +128,8 @@ def _statuses(path: str, method: str, operation: dict[str, Any], *, is_open: boo
         found |= {400, 415}
     if "{" in path or "schedule_id" in names:
         found.add(404)
+    if operation["operationId"] in _PAYING:
+        found.add(402)
     if "if-match" in names:
         found.add(412)
     if method != "get":

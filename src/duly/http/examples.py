@@ -5,6 +5,7 @@ from typing import Any
 
 ADDRESS = "localhost:8470"
 _NAMES = {"schedules": "morning-digest", "runs": "run_01", "jobs": "job_01", "tokens": "tok_01", "pools": "default"}
+_NAMES |= {"accounts": "acct_01", "grants": "grant_01", "budgets": "bud_01"}
 _FIRST = ("id", "kind", "target", "owner")
 _LONGEST_LINE = 45
 _QUERIES = {

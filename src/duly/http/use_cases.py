@@ -2,6 +2,9 @@
 
 from typing import Protocol
 
+from duly.application.accounts import Accounts
+from duly.application.budgets import Budgets
+from duly.application.grants import Grants
 from duly.application.health import Health
 from duly.application.jobs import Jobs
 from duly.application.logs import Logs
@@ -20,6 +23,12 @@ class UseCases(Protocol):
     def storage(self) -> Storage: ...
     @property
     def dice(self) -> Dice: ...
+    @property
+    def accounts(self) -> Accounts: ...
+    @property
+    def budgets(self) -> Budgets: ...
+    @property
+    def grants(self) -> Grants: ...
     @property
     def health(self) -> Health: ...
     @property
