@@ -191,6 +191,7 @@ class Queue:
             grants=self.grants,
             accounts=self.accounts,
             money=self.money,
+            schedules=self.schedules,
             pace=pace or AttemptPace(),
         )
 

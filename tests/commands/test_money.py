@@ -1,8 +1,12 @@
 """`duly account`, `duly grant` and `duly budget` on both stores."""
 
+import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
+import apsw
+import asyncpg
 import pytest
 
 from duly.wire.money import Account, AccountStatement, Budget, Grant, GrantDetail
@@ -107,3 +111,41 @@ def test_a_budget_is_set_listed_and_deleted(shell: Shell) -> None:
     assert shell("budget", "delete", budget["id"]).code == 2
     assert shell("budget", "delete", budget["id"], "--yes").code == 0
     assert shell("budget", "show", budget["id"]).code == 3
+
+
+def test_an_audit_adds_up_every_account(shell: Shell) -> None:
+    account = done(shell("account", "create", "main", "--json"))["id"]
+    shell("account", "credit", account, "5.00", "--key", "k")
+    done(shell("account", "create", "other", "--currency", "EUR", "--json"))
+
+    said, told = shell("audit"), done(shell("audit", "--json"))
+
+    assert said.code == 0
+    assert f"{account} 5.00 USD granted = 5.00 available + 0.00 held + 0.00 charged" in said.out
+    assert "1 account                0.00 EUR granted" in said.out
+    assert said.out.endswith("the laws hold\n")
+    assert told["money"]["totals"] == {"count": 2, "found": {}, "laws_hold": True}
+
+
+def test_an_audit_finds_money_that_came_from_nowhere(shell: Shell, database_url: str, tmp_path: Path) -> None:
+    account = done(shell("account", "create", "main", "--json"))["id"]
+    execute(database_url, tmp_path, "UPDATE billing_accounts SET granted = granted + 7, available = available + 7")
+
+    said, told = shell("audit"), shell("audit", "--json")
+
+    assert (said.code, told.code) == (1, 1)
+    assert "  unbalanced: " in said.out
+    assert said.out.endswith("the laws are broken: 2 unbalanced\n")
+    assert json.loads(told.out)["money"]["accounts"][0]["account"] == account
+
+
+def execute(database_url: str, folder: Path, sql: str) -> None:
+    async def on_postgres() -> None:
+        connection = await asyncpg.connect(database_url)
+        await connection.execute(sql)
+        await connection.close()
+
+    if database_url.startswith("postgres"):
+        asyncio.run(on_postgres())
+    else:
+        apsw.Connection(str(folder / database_url)).execute(sql)

@@ -193,3 +193,16 @@ async def test_of_a_hundred_runs_at_once_on_a_balance_for_one_exactly_one_passes
     outcomes = [answer.json()["error_code"] for answer in await asyncio.gather(*asked)]
     assert sorted(map(str, outcomes)) == ["None"] + ["insufficient_credit"] * 99
     assert len(service.calls) == 1
+
+
+@pytest.mark.req("OWN-02")
+async def test_a_run_says_why_and_under_which_grant(site: Site) -> None:
+    ann, eve = await site.caller("ann"), await site.caller("eve")
+    schedule = (await ann.post("/api/v1/schedules", json=_graph())).json()
+    run = (await ann.post("/api/v1/schedules/news/trigger")).json()["id"]
+
+    why = (await ann.get(f"/api/v1/runs/{run}/why")).json()
+
+    assert (why["answer"], why["schedule_id"]) == ("waiting", "news")
+    assert any(schedule["grant_id"] in sentence for sentence in why["sentences"])
+    is_problem(await eve.get(f"/api/v1/runs/{run}/why"), 404, "unknown_run")

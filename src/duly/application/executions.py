@@ -4,15 +4,16 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from duly.application.accounts import Accounts
 from duly.application.attempts import Attempt, AttemptPace
 from duly.application.grants import Grants
 from duly.application.money import Money, end_in
+from duly.application.schedules import Changed, Schedules
 from duly.domain.amounts import NOTHING, UNIT, Amount
-from duly.domain.billing import HoldState, UnknownHold
-from duly.domain.errors import InvalidInput, Refused, Unavailable
+from duly.domain.billing import HoldState, OnExceeded, OverBudget, UnknownHold
+from duly.domain.errors import DulyError, InvalidInput, Refused, Unavailable
 from duly.domain.executions import (
     DEFAULT_MODEL,
     Claim,
@@ -33,6 +34,7 @@ from duly.domain.executions import (
     request_of,
 )
 from duly.domain.grants import Grant, UnknownGrant
+from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.payloads import json_of
 from duly.domain.requests import KeyReused, StillRunning
@@ -60,6 +62,7 @@ class Executions:
     grants: Grants
     accounts: Accounts
     money: Money
+    schedules: Schedules
     pace: AttemptPace = field(default_factory=AttemptPace)
     _running: set[asyncio.Task[Execution]] = field(default_factory=set)
     _attempts: dict[str, Attempt] = field(default_factory=dict)
@@ -254,7 +257,8 @@ class Executions:
     ) -> Execution:
         refusal = await self._held(execution, request, grant)
         if refusal is not None:
-            return await self._finish(execution.claim, refusal)
+            pausing = _pausing(refusal, request)
+            return await self._finish(execution.claim, failed(refusal.code, str(refusal)), pausing=pausing)
         attempt = Attempt(
             storage=self.storage,
             graphs=self.graphs,
@@ -273,7 +277,7 @@ class Executions:
         finally:
             del self._attempts[execution.run_id]
 
-    async def _held(self, execution: Execution, request: ExecutionRequest, grant: Grant) -> Ended | None:
+    async def _held(self, execution: Execution, request: ExecutionRequest, grant: Grant) -> DulyError | None:
         """Why it may not cost anything, if so."""
         model = None if request.model == DEFAULT_MODEL else request.model
         try:
@@ -290,12 +294,13 @@ class Executions:
                 lease=self.pace.hold_lease,
             )
         except (Refused, UnknownSchedule) as refusal:
-            return failed(refusal.code, str(refusal))
+            return refusal
         return None
 
-    async def _finish(self, claim: Claim, ended: Ended) -> Execution:
+    async def _finish(self, claim: Claim, ended: Ended, *, pausing: "_Pausing | None" = None) -> Execution:
         """Settles and keeps the outcome, or that it waits, in one transaction; raises LeaseLost if it was fenced."""
-        now, earlier_runs = self.storage.clock.now(), count()
+        now, earlier_runs, drawn = self.storage.clock.now(), count(), self.schedules.draw()
+        paused: list[Changed] = []
 
         async def work(tx: Transaction) -> Execution:
             is_rerun = next(earlier_runs) > 0
@@ -307,9 +312,15 @@ class Executions:
             if found is None or not (stood or (is_rerun and _is_ours(found, claim))):
                 raise LeaseLost(claim.run_id, claim.attempt)
             await _settle(tx, claim, HoldState.SETTLED, now)
+            if pausing is not None:
+                changed = await self.schedules.pause_in(tx, pausing.schedule_id, drawn, reason=pausing.reason)
+                paused[:] = [*paused, *([] if changed is None else [changed])]
             return found
 
-        return await self.pace.insist(self.storage, lambda: self.storage.transact(work))
+        execution = await self.pace.insist(self.storage, lambda: self.storage.transact(work))
+        for changed in paused[-1:]:
+            self.schedules.told(changed)
+        return execution
 
     async def _as_it_stands(self, execution: Execution) -> Execution:
         """For whoever waited for an attempt that was fenced."""
@@ -323,6 +334,18 @@ class Executions:
         if found.status is not ExecutionStatus.WAITING:
             raise NotWaiting(run_id)
         return found
+
+
+class _Pausing(NamedTuple):
+    schedule_id: ScheduleId
+    reason: str
+
+
+def _pausing(refusal: DulyError, request: ExecutionRequest) -> _Pausing | None:
+    """What the budget says besides: to skip is the outcome itself, and asking a person is not this service's."""
+    if not isinstance(refusal, OverBudget) or refusal.policy is not OnExceeded.PAUSE or request.schedule_id is None:
+        return None
+    return _Pausing(ScheduleId(request.schedule_id), f"{refusal.code}: {refusal}")
 
 
 async def _taken_over(tx: Transaction, found: Execution, drawn: Execution) -> Execution:

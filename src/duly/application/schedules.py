@@ -244,6 +244,13 @@ class Schedules:
             await batch.save(tx)
         return Changed(changed, [*decisions, *batch.decisions])
 
+    async def pause_in(self, tx: Transaction, schedule_id: ScheduleId, drawn: Drawn, *, reason: str) -> Changed | None:
+        """With somebody else's change, and only what is active: whoever paused it before had a reason of their own."""
+        schedule = await tx.schedules.lock(schedule_id)
+        if schedule is None or schedule.state is not ScheduleState.ACTIVE:
+            return None
+        return await self.revise_in(tx, schedule, {**PAUSED, "state_reason": reason}, drawn)
+
     def told(self, changed: Changed) -> Schedule:
         self.telemetry.decided(changed.decisions)
         return changed.schedule

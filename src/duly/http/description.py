@@ -33,7 +33,7 @@ _ORDER = (
     *("create_schedule", "list_schedules", "get_schedule", "update_schedule", "delete_schedule"),
     *("pause_schedule", "resume_schedule", "trigger_schedule", "list_upcoming", "list_schedule_runs"),
     *("explain_schedule", "list_revisions", "preview_cadence", "preview_backfill", "backfill_schedule"),
-    *("list_runs", "get_run", "follow_run", "cancel_run"),
+    *("list_runs", "get_run", "explain_run", "follow_run", "cancel_run"),
     *("put_job", "list_jobs", "get_job", "get_job_log", "cancel_job"),
     *("list_pools", "get_pool", "update_pool"),
     *("create_account", "list_accounts", "get_account", "get_statement", "credit_account"),

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
+from duly.domain.ids import RunId
 from duly.domain.runs import RunAlreadyEnded, RunKind, RunStatus
 from duly.http.answers import json_answer
 from duly.http.cursors import cut, position_from
@@ -14,6 +15,7 @@ from duly.http.parameters import Cursor, Id, Limit, Text
 from duly.wire import runs as wire
 from duly.wire.jobs import Cancellation
 from duly.wire.shapes import Page
+from duly.wire.system import Explanation, explanation_shape
 
 router = APIRouter(prefix="/api/v1/runs", tags=["runs"], route_class=Door)
 
@@ -69,6 +71,17 @@ async def get_run(visit: Visiting, id: Id) -> Response:  # noqa: A002
     run = await visit.queue.runs.get(id, owner=visit.sees)
     attempts = await visit.queue.runs.attempts(id, owner=visit.sees)
     return json_answer(wire.run_detail_shape(run, attempts))
+
+
+@router.get(
+    "/{id}/why",
+    response_model=Explanation,
+    summary="Ask why a run is as it is",
+    response_description="The answer in one word, and in sentences.",
+)
+async def explain_run(visit: Visiting, id: Id) -> Response:  # noqa: A002
+    """What became of it, under whose grant, what was held for it and what it has spent, from recorded facts."""
+    return json_answer(explanation_shape(await visit.queue.why.run(RunId(id), owner=visit.sees)))
 
 
 @router.post(

@@ -86,6 +86,15 @@ class SqlHolds:
         rows = await self._x.fetch("open_holds_of_account", account=account_id, most=most)
         return [_hold_from_row(row) for row in rows]
 
+    async def of_run(self, run_id: str) -> list[Hold]:
+        return [_hold_from_row(row) for row in await self._x.fetch("holds_of_run", run_id=run_id)]
+
+    async def receipts_of_run(self, run_id: str, *, most: int) -> list[Receipt]:
+        return [receipt_from_row(row) for row in await self._x.fetch("receipts_of_run", run_id=run_id, most=most)]
+
+    async def count_receipts(self, run_id: str) -> int:
+        return int((await self._x.fetch("count_receipts_of_run", run_id=run_id))[0][0])
+
 
 def _key(hold: Hold) -> dict[str, Any]:
     return {"run_id": hold.run_id, "attempt": hold.attempt}

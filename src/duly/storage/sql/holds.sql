@@ -53,3 +53,12 @@ WHERE state = 'held' AND (expires_at <= :lease_now OR era <> :era) ORDER BY expi
 -- name: open_holds_of_account
 SELECT {hold_columns} FROM holds
 WHERE billing_account_id = :account AND state = 'held' ORDER BY counted_at DESC, run_id DESC, attempt DESC LIMIT :most
+
+-- name: holds_of_run
+SELECT {hold_columns} FROM holds WHERE run_id = :run_id ORDER BY attempt
+
+-- name: receipts_of_run
+SELECT {receipt_columns} FROM charge_receipts WHERE run_id = :run_id ORDER BY attempt, created_at, id LIMIT :most
+
+-- name: count_receipts_of_run
+SELECT count(*) FROM charge_receipts WHERE run_id = :run_id
