@@ -50,6 +50,9 @@ async def test_a_graphs_schedule_is_saved_with_a_grant_of_its_owners_for_exactly
     assert (grant.user_id, grant.account_id, grant.scopes) == ("ann", account.id, ("graph:execute:python:news",))
     assert (await world.queue.accounts.default_key(account.id, owner="ann")).is_default
     assert (await world.queue.grants.blast_radius(grant.id, owner="ann")).schedules == [schedule.id]
+    await world.queue.schedules.create(owner="ann", cadence=HOURLY, target=Target(kind="work", pool=WIDE))
+    rows = await world.rows("SELECT graph_id, execution_grant_id FROM schedules ORDER BY graph_id IS NULL")
+    assert rows == [("python:news", grant.id), (None, None)]
 
 
 @pytest.mark.req("GRAPH-02")
@@ -230,6 +233,16 @@ async def test_however_many_save_at_once_there_is_one_first_account(world: World
 
     (account,) = await world.queue.accounts.list(owner="ann")
     assert {grant.account_id for grant in await world.queue.grants.list(owner="ann")} == {account.id}
+
+
+async def test_the_grant_of_a_graph_is_changed_with_its_target_and_not_beside_it(world: World) -> None:
+    first = await grant_in(world, await saved(world.queue, graph()))
+
+    for grant_id in (first.id, None):
+        with pytest.raises(InvalidInput, match="edit the grant_id"):
+            await world.queue.grants.assign("news", grant_id, owner="ann")
+
+    assert await world.queue.grants.of_schedule("news", owner="ann") == first
 
 
 async def test_a_taken_id_mints_nothing(world: World) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from duly.application.accounts import Accounts
 from duly.application.attempts import Attempt, AttemptPace
+from duly.application.batch import Drawn
 from duly.application.grants import Grants
 from duly.application.money import Money, end_in
 from duly.application.schedules import Changed, Schedules
@@ -257,7 +258,7 @@ class Executions:
     ) -> Execution:
         refusal = await self._held(execution, request, grant)
         if refusal is not None:
-            pausing = _pausing(refusal, request)
+            pausing = self._pausing(refusal, request)
             return await self._finish(execution.claim, failed(refusal.code, str(refusal)), pausing=pausing)
         attempt = Attempt(
             storage=self.storage,
@@ -299,7 +300,7 @@ class Executions:
 
     async def _finish(self, claim: Claim, ended: Ended, *, pausing: "_Pausing | None" = None) -> Execution:
         """Settles and keeps the outcome, or that it waits, in one transaction; raises LeaseLost if it was fenced."""
-        now, earlier_runs, drawn = self.storage.clock.now(), count(), self.schedules.draw()
+        now, earlier_runs = self.storage.clock.now(), count()
         paused: list[Changed] = []
 
         async def work(tx: Transaction) -> Execution:
@@ -313,14 +314,20 @@ class Executions:
                 raise LeaseLost(claim.run_id, claim.attempt)
             await _settle(tx, claim, HoldState.SETTLED, now)
             if pausing is not None:
-                changed = await self.schedules.pause_in(tx, pausing.schedule_id, drawn, reason=pausing.reason)
-                paused[:] = [*paused, *([] if changed is None else [changed])]
+                changed = await self.schedules.pause_in(tx, pausing.schedule_id, pausing.drawn, reason=pausing.reason)
+                paused.extend([] if changed is None else [changed])
             return found
 
         execution = await self.pace.insist(self.storage, lambda: self.storage.transact(work))
         for changed in paused[-1:]:
             self.schedules.told(changed)
         return execution
+
+    def _pausing(self, refusal: DulyError, request: ExecutionRequest) -> "_Pausing | None":
+        """What the budget says besides: to skip is the outcome itself, and asking a person is not this service's."""
+        if not isinstance(refusal, OverBudget) or refusal.policy is not OnExceeded.PAUSE or request.schedule_id is None:
+            return None
+        return _Pausing(ScheduleId(request.schedule_id), f"{refusal.code}: {refusal}", self.schedules.draw())
 
     async def _as_it_stands(self, execution: Execution) -> Execution:
         """For whoever waited for an attempt that was fenced."""
@@ -339,13 +346,7 @@ class Executions:
 class _Pausing(NamedTuple):
     schedule_id: ScheduleId
     reason: str
-
-
-def _pausing(refusal: DulyError, request: ExecutionRequest) -> _Pausing | None:
-    """What the budget says besides: to skip is the outcome itself, and asking a person is not this service's."""
-    if not isinstance(refusal, OverBudget) or refusal.policy is not OnExceeded.PAUSE or request.schedule_id is None:
-        return None
-    return _Pausing(ScheduleId(request.schedule_id), f"{refusal.code}: {refusal}")
+    drawn: Drawn
 
 
 async def _taken_over(tx: Transaction, found: Execution, drawn: Execution) -> Execution:

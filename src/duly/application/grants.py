@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from duly.application.accounts import account_id_of, account_in
 from duly.domain.errors import InvalidInput, Unavailable
+from duly.domain.executions import GRAPH_RUN
 from duly.domain.grants import Grant, UnknownGrant, graph_id_of, scopes_of
 from duly.domain.ids import GrantId, Owner, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
@@ -118,6 +119,9 @@ class Grants:
 
         async def work(tx: Transaction) -> Grant | None:
             schedule = await _schedule_in(tx, schedule_id, owner)
+            if schedule.target.kind == GRAPH_RUN:
+                why = "runs a graph, and its target names its grant"
+                raise InvalidInput("schedule_id", why, fix="edit the grant_id of its params")
             grant = None if known is None else await _grant_in(tx, known, schedule.owner)
             if grant is not None:
                 grant.require_good(now)

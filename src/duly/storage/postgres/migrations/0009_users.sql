@@ -18,3 +18,9 @@ ALTER TABLE billing_accounts ADD CONSTRAINT billing_accounts_of_users FOREIGN KE
 ALTER TABLE execution_grants ADD CONSTRAINT execution_grants_of_users FOREIGN KEY (user_id) REFERENCES users (id);
 
 CREATE INDEX execution_grants_of_account ON execution_grants (billing_account_id, id);
+
+-- What others read: which graph a schedule runs, and which run an execution belongs to.
+ALTER TABLE schedules ADD COLUMN graph_id text
+  GENERATED ALWAYS AS (CASE WHEN kind = 'graph.run' THEN input::json ->> 'graph_id' END) STORED;
+
+CREATE INDEX schedule_runs_by_execution ON schedule_runs (run_id) WHERE run_id IS NOT NULL;

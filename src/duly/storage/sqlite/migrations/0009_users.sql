@@ -27,3 +27,9 @@ WHEN NOT EXISTS (SELECT 1 FROM users WHERE id = NEW.user_id)
 BEGIN SELECT RAISE(ABORT, 'FOREIGN KEY constraint failed: execution_grants.user_id'); END;
 
 CREATE INDEX execution_grants_of_account ON execution_grants (billing_account_id, id);
+
+-- What others read: which graph a schedule runs, and which run an execution belongs to.
+ALTER TABLE schedules ADD COLUMN graph_id TEXT
+  GENERATED ALWAYS AS (CASE WHEN kind = 'graph.run' THEN json_extract(input, '$.graph_id') END) VIRTUAL;
+
+CREATE INDEX schedule_runs_by_execution ON schedule_runs (run_id) WHERE run_id IS NOT NULL;
