@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from duly import every
-from duly.domain.amounts import UNIT
+from duly.domain.amounts import UNIT, written_amount
 from duly.domain.executions import EventKind, ModelCall
 from duly.domain.ids import RunId, ScheduleId
 from duly.domain.runs import UnknownRun
@@ -106,7 +106,9 @@ async def test_a_run_says_under_which_grant_it_spent_what(world: World) -> None:
     assert "1.00 USD was held for attempt 1" in told
     spent = (await world.queue.money.get(outcome.run_id, 1, owner=None)).spent
     assert spent > 0
-    assert f"Receipt {outcome.run_id}/1/u1: 0.0035 USD for 1000 tokens in and 100 out of gpt-4o." in after
+    receipt = next(sentence for sentence in after if sentence.startswith("Receipt"))
+    assert receipt.startswith(f"Receipt {outcome.run_id}/1/u1: {written_amount(spent)} USD for 1000 tokens in and 100")
+    assert receipt.endswith(" out per million tokens of openai:gpt-4o.")
     besides = (await world.queue.why.slot(schedule.id, run.scheduled_for // 1_000_000)).sentences
     assert any(run.id in sentence for sentence in besides)
 

@@ -75,6 +75,7 @@ def receipt(amount: int | None, unit: str = "u1", usage: Usage | None = None) ->
         usage=usage,
         amount=None if amount is None else Amount(amount),
         created_at=NOW,
+        price=None if usage is None else "2.50 in, 10.00 out per million tokens of openai:gpt-4o",
     )
 
 
@@ -98,7 +99,10 @@ def test_grant_hold_price_and_receipts_are_named() -> None:
             "0.50 USD was held for attempt 1 at 2027-01-15T08:00:00Z, and settled at 2027-01-15T08:01:00Z: 0.12 was"
             " charged and 0.38 came back; 1 of its receipts have no figures, and are not billed."
         ),
-        "Receipt exe_1/1/u1: 0.12 USD for 1000 tokens in and 100 out of gpt-4o.",
+        (
+            "Receipt exe_1/1/u1: 0.12 USD for 1000 tokens in and 100 out of gpt-4o, at 2.50 in, 10.00 out per million"
+            " tokens of openai:gpt-4o."
+        ),
         "Receipt exe_1/1/u2: unmetered; nobody knows what it costs.",
         "There are 3 receipts more; `duly account statement acct_1` shows them.",
     ]

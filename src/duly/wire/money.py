@@ -56,6 +56,7 @@ class StatementLine(Shape):
     model: str | None
     input_tokens: int | None
     output_tokens: int | None
+    price: Annotated[str | None, Field(description="The price that was used, in words, as it was then.")]
 
 
 class AccountStatement(Shape):
@@ -161,6 +162,7 @@ def _line(line: Line) -> StatementLine:
         model=None if usage is None else usage.model,
         input_tokens=None if usage is None else usage.input_tokens,
         output_tokens=None if usage is None else usage.output_tokens,
+        price=None if isinstance(line, Credit) else line.price,
     )
 
 

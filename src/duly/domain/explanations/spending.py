@@ -89,4 +89,5 @@ def _receipt(receipt: Receipt, currency: str) -> str:
     )
     if receipt.amount is None:
         return f"Receipt {receipt.source_reference}: unmetered{used}; nobody knows what it costs."
-    return f"Receipt {receipt.source_reference}: {written_amount(receipt.amount)} {currency}{used}."
+    price = f", at {receipt.price}" if receipt.price else ""
+    return f"Receipt {receipt.source_reference}: {written_amount(receipt.amount)} {currency}{used}{price}."

@@ -64,6 +64,7 @@ class SqlHolds:
             cache_write_tokens=None if usage is None else usage.cache_write_tokens,
             amount=receipt.amount,
             created_at=receipt.created_at,
+            price=receipt.price,
             reference=receipt.source_reference,
         )
         return bool(rows)
@@ -139,4 +140,5 @@ def receipt_from_row(row: Row) -> Receipt:
         usage=usage,
         amount=row[11],
         created_at=row[12],
+        price=row[13],
     )

@@ -6,7 +6,7 @@ held_at, counted_at, ended_at
 
 -- fragment: receipt_columns
 id, billing_account_id, virtual_key_id, run_id, attempt, unit, model, input_tokens, output_tokens, cache_read_tokens,
-cache_write_tokens, amount, created_at
+cache_write_tokens, amount, created_at, price
 
 -- fragment: is_hold
 run_id = :run_id AND attempt = :attempt
@@ -37,7 +37,7 @@ UPDATE holds SET state = :state, ended_at = :now WHERE {is_hold} AND state = 'he
 -- name: insert_receipt
 INSERT INTO charge_receipts ({receipt_columns}, source_reference)
 VALUES (:id, :account, :virtual_key_id, :run_id, :attempt, :unit, :model, :input_tokens, :output_tokens,
-        :cache_read_tokens, :cache_write_tokens, :amount, :created_at, :reference)
+        :cache_read_tokens, :cache_write_tokens, :amount, :created_at, :price, :reference)
 ON CONFLICT (source_reference) DO NOTHING RETURNING id
 
 -- name: receipt_by_reference

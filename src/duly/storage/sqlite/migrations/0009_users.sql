@@ -33,3 +33,6 @@ ALTER TABLE schedules ADD COLUMN graph_id TEXT
   GENERATED ALWAYS AS (CASE WHEN kind = 'graph.run' THEN json_extract(input, '$.graph_id') END) VIRTUAL;
 
 CREATE INDEX schedule_runs_by_execution ON schedule_runs (run_id) WHERE run_id IS NOT NULL;
+
+-- In words, as it was when the receipt was written: tables of prices change.
+ALTER TABLE charge_receipts ADD COLUMN price TEXT;
