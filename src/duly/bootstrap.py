@@ -23,6 +23,7 @@ from duly.application.execution_events import ExecutionEvents
 from duly.application.executions import Executions
 from duly.application.governance import Governance
 from duly.application.grants import Grants
+from duly.application.graph_grants import GraphGrants
 from duly.application.groups import Groups
 from duly.application.health import Health
 from duly.application.jobs import Jobs
@@ -155,7 +156,7 @@ class Queue:
     def on(cls, storage: Storage, dice: Dice, settings: Settings, telemetry: Telemetry | None = None) -> Self:
         places, pace, prices = Places(), settings.pace, TablePrices(settings.free_models or FreeModels())
         telemetry = Tally() if telemetry is None else telemetry
-        schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry)
+        schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry, GraphGrants(dice, prices))
         accounts = Accounts(storage, dice, prices)
         payer = Payer(accounts)
         return cls(
@@ -256,6 +257,7 @@ class Queue:
             grants=self.grants,
             accounts=self.accounts,
             money=self.money,
+            schedules=self.schedules,
             pace=pace or AttemptPace(),
             tracing=_tracing(),
         )

@@ -15,6 +15,7 @@ from duly.domain.amounts import UNIT
 from duly.domain.instants import SECOND
 from duly.domain.reviews import Review
 from duly.domain.runs import Run, RunStatus
+from duly.domain.schedules import ScheduleState
 
 DAILY = every("1d")
 
@@ -141,8 +142,35 @@ async def test_a_schedule_that_is_over_its_budget_is_skipped_and_says_so(app: Du
         row = await ended(app, await app.trigger("hello"))
 
         assert row.status is RunStatus.SKIPPED
-        assert str(row.detail).startswith("over_budget: ")
+        (budget,) = await app.queue.budgets.list(owner="local")
+        assert str(row.detail).startswith(f"over_budget: budget {budget.id}: schedule hello may spend 0.25 a day")
         assert row.run_id is not None
+        assert (await app.queue.schedules.get("hello", owner="local")).state is ScheduleState.ACTIVE
+
+
+@pytest.mark.req("OWN-03", error=True)
+async def test_a_budget_that_pauses_pauses_the_schedule_with_the_outcome(app: Duly) -> None:
+    app.graph("hello", greet, schedule=DAILY, input={"name": "ann"}, max_cost="0.50")
+    async with app.running():
+        account = (await app.queue.accounts.list(owner="local"))[0]
+        await app.queue.accounts.credit(account.id, amount=10 * UNIT, key="first")
+        budget = await app.queue.budgets.set(
+            "schedule", "hello", owner="local", window="day", limit=UNIT // 4, on_exceeded="pause"
+        )
+
+        row = await ended(app, await app.trigger("hello"))
+        schedule = await app.queue.schedules.get("hello", owner="local")
+
+        assert row.status is RunStatus.SKIPPED
+        assert (schedule.state, schedule.revision) == (ScheduleState.PAUSED, 2)
+        assert str(schedule.state_reason).startswith(f"over_budget: budget {budget.id}: ")
+        why = await app.queue.why.schedule(schedule.id)
+        assert any(budget.id in sentence and "paused" in sentence for sentence in why.sentences)
+        await ended(app, await app.trigger("hello"))
+        assert (await app.queue.schedules.get("hello", owner="local")).revision == 2, "it is paused already"
+        await app.resume("hello")
+        await app.queue.budgets.delete(budget.id, owner="local")
+        assert (await ended(app, await app.trigger("hello"))).status is RunStatus.SUCCESS
 
 
 async def test_a_run_that_asks_goes_on_once_somebody_has_decided(app: Duly) -> None:

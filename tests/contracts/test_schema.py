@@ -144,6 +144,9 @@ def test_grants_and_receipts_have_the_columns_that_others_read(fresh_postgres_ur
     }
     assert {
         ("execution_grants", "billing_accounts"),
+        ("execution_grants", "users"),
+        ("billing_accounts", "users"),
+        ("schedules", "users"),
         ("schedules", "execution_grants"),
         ("charge_receipts", "billing_accounts"),
         ("charge_receipts", "virtual_keys"),

@@ -59,6 +59,10 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "rotate_webhook": {"keep_old_s": 60},
     "disable_webhook": {"reason": "hers"},
     "decide_review": {"decision": "approve"},
+    "create_account": {"name": "main"},
+    "credit_account": {"amount": "5.00", "key": "first"},
+    "create_grant": {"account_id": "acct_1", "scopes": ["graph:execute:*"]},
+    "set_budget": {"scope": "account", "scope_id": "acct_1", "window": "day", "limit": "1.00"},
     "create_token": {"owner": "eve", "role": "admin"},
 }
 # Things that have no owner: everybody meets them alike.
@@ -98,6 +102,14 @@ async def test_without_a_token_nothing_but_health_is_answered(
         is_problem(answer, 401, "unauthenticated")
 
 
+async def _purse(client: httpx2.AsyncClient) -> dict[str, str]:
+    account = (await client.post("/api/v1/accounts", json={"name": "hers"})).json()["id"]
+    grant = await client.post("/api/v1/grants", json={"account_id": account, "scopes": ["graph:execute:*"]})
+    asked = {"scope": "account", "scope_id": account, "window": "day", "limit": "1.00"}
+    budget = await client.post("/api/v1/budgets", json=asked)
+    return {"accounts": account, "grants": grant.json()["id"], "budgets": budget.json()["id"]}
+
+
 @pytest.mark.req("GRAPH-11", error=True)
 async def test_what_belongs_to_another_does_not_exist(site: Site) -> None:
     """Two owners and every route: 404 as for what was never there, and hers is as it was."""
@@ -114,6 +126,7 @@ async def test_what_belongs_to_another_does_not_exist(site: Site) -> None:
     things |= {"workflows": "hers", "run-launcher": "exe_1"}
     review = await waiting_review(site.queue)
     things["reviews"] = review.id
+    things |= await _purse(ann)
     before = (await ann.get("/api/v1/schedules/hers")).json()
     covered = 0
 

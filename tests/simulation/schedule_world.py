@@ -8,6 +8,7 @@ from random import Random
 from typing import Protocol
 
 from duly.application.audit import EVER, Audit
+from duly.application.graph_grants import GraphGrants
 from duly.application.jobs import Jobs
 from duly.application.places import Places
 from duly.application.pools import Pools
@@ -23,6 +24,7 @@ from duly.domain.openings import MOST_AT_ONCE
 from duly.domain.policies import Policies
 from duly.domain.pools import Pool
 from duly.ports.storage import Storage
+from duly.system.prices import TablePrices
 from duly.timekeeper.timekeeper import Timekeeper
 from duly.worker.worker import Worker
 from tests.contracts.laws import LAWS
@@ -228,7 +230,15 @@ class ScheduleWorld(Machine):
 
     def _owner(self, storage: Storage) -> Owner:
         return Owner(
-            schedules=Schedules(storage, self.dice, Places(), self.rhythm.pace, Policies(), _Suspicious(self)),
+            schedules=Schedules(
+                storage,
+                self.dice,
+                Places(),
+                self.rhythm.pace,
+                Policies(),
+                _Suspicious(self),
+                GraphGrants(self.dice, TablePrices()),
+            ),
             jobs=Jobs(storage, self.dice, Places()),
             pools=Pools(storage),
             record=self.record,

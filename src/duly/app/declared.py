@@ -16,7 +16,6 @@ from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import JobKey, Lane, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import NewJob
-from duly.domain.payloads import value_of
 from duly.domain.policies import LONGEST_JITTER_MS, Policies
 from duly.domain.pools import DEFAULT_POOL
 from duly.domain.retries import DAY_MS, RetryPolicy
@@ -128,13 +127,6 @@ class DeclaredSchedule:
     cadence: Cadence
     target: Target
     given: Mapping[str, Any]
-
-    def granted(self, grant_id: str | None) -> "DeclaredSchedule":
-        """A graph's schedule runs under a grant, which its jobs carry with them."""
-        if grant_id is None:
-            return self
-        params = {**value_of(self.target.payload), "grant_id": grant_id}
-        return replace(self, target=replace(self.target, params=params))
 
     def declared(self, defaults: Policies) -> Declared:
         return Declared(id=self.id, cadence=self.cadence, target=self.target, policies=replace(defaults, **self.given))

@@ -278,21 +278,13 @@ class Duly:
             self._graph_runs = queue.graph_runs(self._register.found_at)
             await deploy_declared(queue, self._register, program=self.name, owner=self.owner)
         schedules, policies = self._register.schedules.values(), queue.settings.policies
-        grants = {each.id: await self._grant_of(queue, each.id) for each in schedules}
-        declared = [each.granted(grants[each.id]).declared(policies) for each in schedules]
+        declared = [each.declared(policies) for each in schedules]
         reconciled = await queue.declarations.reconcile(self.name, declared, owner=self.owner)
-        for schedule_id in (*reconciled.created, *reconciled.updated):
-            if (grant_id := grants.get(schedule_id)) is not None:
-                await queue.grants.assign(schedule_id, grant_id, owner=self.owner)
         now = queue.storage.clock.now() // SECOND
         over = {each.id for each in declared if each.cadence.next_second(now) is None}
         if taken := [each for each in reconciled.conflicts if each[0] not in over]:
             raise ScheduleTaken(taken)
         return reconciled
-
-    async def _grant_of(self, queue: Queue, schedule_id: str) -> str | None:
-        graph = self._register.graph_of(schedule_id)
-        return None if graph is None else (await graph.grant(queue, self.owner)).id
 
     async def open(self) -> Self:
         """Opens the database, migrates it, and makes it what is declared; to be closed in the same event loop."""

@@ -1,13 +1,13 @@
-"""Graphs that a program declares: what runs them, and the grant that each schedule of one has."""
+"""Graphs that a program declares, and what their runs are given."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from duly.app.durations import Duration, ms_of
-from duly.bootstrap import Queue, Registry
+from duly.bootstrap import Registry
 from duly.domain.amounts import parse_amount, written_amount
-from duly.domain.errors import InvalidInput, Refused
+from duly.domain.errors import InvalidInput
 from duly.domain.executions import (
     GRAPH_POOL,
     GRAPH_RETRY,
@@ -17,9 +17,7 @@ from duly.domain.executions import (
     Silence,
     graph_id_of,
 )
-from duly.domain.grants import Grant
 from duly.domain.payloads import json_of, payload_of
-from duly.domain.schedules import UnknownSchedule
 
 POOL, RETRY = GRAPH_POOL, GRAPH_RETRY
 
@@ -31,25 +29,6 @@ class DeclaredGraph:
     id: str
     schedule_id: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
-
-    async def grant(self, queue: Queue, owner: str) -> Grant:
-        """The schedule's own, if it still serves; else a new one, at the cost of the owner's first account."""
-        known = await self._known(queue)
-        if known is not None:
-            return known
-        accounts = await queue.accounts.list(owner=owner, most=1)
-        account = accounts[0] if accounts else await queue.accounts.create(owner=owner, name="main")
-        return await queue.grants.create(owner=owner, account_id=account.id, scopes=[f"graph:execute:{self.id}"])
-
-    async def _known(self, queue: Queue) -> Grant | None:
-        try:
-            grant = await queue.grants.of_schedule(self.schedule_id or "", owner=None)
-        except (UnknownSchedule, InvalidInput):
-            return None
-        try:
-            return None if grant is None else await queue.grants.validate(grant.id, graph_id=self.id)
-        except Refused:
-            return None
 
 
 def graph_of(

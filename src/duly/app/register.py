@@ -53,9 +53,6 @@ class Register:
             self.schedules[schedule.id] = schedule
         self.templates[template.name] = template
 
-    def graph_of(self, schedule_id: str) -> DeclaredGraph | None:
-        return next((each for each in self.graphs.values() if each.schedule_id == schedule_id), None)
-
     @property
     def runs_graphs(self) -> bool:
         return bool(self.graphs or self.workflows or self.found_at.actions)

@@ -51,27 +51,30 @@ class Accounts:
     dice: Dice
     prices: Prices
 
-    async def create(self, *, owner: str, name: str, currency: str = CURRENCY) -> Account:
-        """With the default key under which its graphs run."""
+    async def create(
+        self, *, owner: str, name: str, currency: str = CURRENCY, account_id: str | None = None
+    ) -> Account:
+        """With the default key under which its graphs run; an id that was drawn before is that account, made once."""
+        drawn = self.dice.new_id("acct") if account_id is None else account_id_of(account_id)
         account = Account(
-            id=AccountId(self.dice.new_id("acct")),
+            id=AccountId(drawn),
             owner=Owner(text_of(owner, field="owner")),
             name=text_of(name, field="name", longest=LONGEST_NAME),
             currency=currency_of(currency),
             created_at=self.storage.clock.now(),
         )
         key = VirtualKey(
-            id=VirtualKeyId(self.dice.new_id("vkey")),
+            id=VirtualKeyId(f"vkey_{drawn.removeprefix('acct_')}"),
             account_id=account.id,
             is_default=True,
             created_at=account.created_at,
         )
 
-        async def work(tx: Transaction) -> None:
+        async def work(tx: Transaction) -> Account:
             await tx.accounts.add(account, key)
+            return await account_in(tx, account.id, account.owner)
 
-        await self.storage.transact(work)
-        return account
+        return await self.storage.transact(work)
 
     async def credit(self, account_id: str, *, amount: int, key: str) -> Account:
         """Once for each key: the same again changes nothing, another amount under it is refused."""

@@ -1,13 +1,14 @@
 """Makes the schedules that a program declares so, and retires those that it no longer declares."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from duly.application.batch import Drawn
 from duly.application.schedules import ACTIVE, DELETED, Changed, Changes, Schedules, is_over, is_so, require_target
 from duly.domain.declarations import Declaration, Declared, Reconciled
 from duly.domain.errors import InvalidInput
+from duly.domain.graph_targets import grant_of
 from duly.domain.ids import Owner, ScheduleId
 from duly.domain.policies import Policies
 from duly.domain.schedules import Revision, Schedule, ScheduleState, new_schedule
@@ -76,7 +77,13 @@ class _Program:
 
     async def judged(self, each: Declared) -> _Verdict:
         drawn = self.schedules.draw()
-        return await self.schedules.storage.read(lambda tx: self._judge(tx, each, drawn, lock=False))
+        granting = self.schedules.graphs.granting(each.target, drawn.now)
+
+        async def work(tx: Transaction) -> _Verdict:
+            known = await granting.known_in(tx, ScheduleId(each.id), self.owner)
+            return await self._judge(tx, replace(each, target=known or each.target), drawn, lock=False)
+
+        return await self.schedules.storage.read(work)
 
     async def made_so(self, each: Declared) -> _Verdict:
         """Whoever took the id meanwhile may be another process of this program, so it is looked at once more."""
@@ -85,22 +92,27 @@ class _Program:
     async def _made_so(self, each: Declared) -> _Verdict | None:
         """None if somebody took the id meanwhile."""
         drawn = self.schedules.draw()
+        granting = self.schedules.graphs.granting(each.target, drawn.now)
         earlier: list[tuple[_Verdict, Changed]] = []
 
         async def work(tx: Transaction) -> tuple[_Verdict | None, Changed | None]:
-            verdict = await self._judge(tx, each, drawn, lock=True)
+            known = await granting.known_in(tx, ScheduleId(each.id), self.owner)
+            verdict = await self._judge(tx, replace(each, target=known or each.target), drawn, lock=True)
             for made, changed in earlier:
                 if _is_left(verdict.schedule, changed):
                     return made, changed  # run again after a lost answer
             if verdict.fate in (_Fate.CONFLICT, _Fate.UNCHANGED):
                 return verdict, None
-            changed_now = await self._make_so(tx, each, verdict, drawn)
+            meant = known or each.target
+            if grant_of(each.target) is not None or grant_of(meant) is None:
+                meant = await granting.target_in(tx, ScheduleId(each.id), self.owner) or meant
+            changed_now = await self._make_so(tx, replace(each, target=meant), verdict, drawn)
             if changed_now is None:
                 return None, None
             earlier[:] = [(verdict, changed_now)]
             return verdict, changed_now
 
-        verdict, changed = await self.schedules.storage.transact(work)
+        verdict, changed = await self.schedules.graphs.transact(self.schedules.storage, work)
         if changed is not None:
             self.schedules.told(changed)
         return verdict

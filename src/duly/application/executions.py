@@ -4,16 +4,18 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from duly.application.accounts import Accounts
 from duly.application.attempts import Attempt, AttemptPace
+from duly.application.batch import Drawn
 from duly.application.grants import Grants
 from duly.application.money import Money, end_in
+from duly.application.schedules import Changed, Schedules
 from duly.application.untraced import Untraced
 from duly.domain.amounts import NOTHING, UNIT, Amount
 from duly.domain.billing import HoldState, OnExceeded, OverBudget, UnknownHold
-from duly.domain.errors import Refused, Unavailable
+from duly.domain.errors import DulyError, Refused, Unavailable
 from duly.domain.executions import (
     DEFAULT_MODEL,
     Claim,
@@ -34,7 +36,7 @@ from duly.domain.executions import (
     request_of,
 )
 from duly.domain.grants import Grant, UnknownGrant
-from duly.domain.ids import GrantId, Owner
+from duly.domain.ids import GrantId, Owner, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.payloads import json_of
 from duly.domain.requests import KeyReused, StillRunning
@@ -65,6 +67,7 @@ class Executions:
     grants: Grants
     accounts: Accounts
     money: Money
+    schedules: Schedules
     pace: AttemptPace = field(default_factory=AttemptPace)
     tracing: Tracing = field(default_factory=Untraced)
     _running: set[asyncio.Task[Execution]] = field(default_factory=set)
@@ -272,7 +275,7 @@ class Executions:
     ) -> Execution:
         refusal = await self._held(execution, request, grant)
         if refusal is not None:
-            return await self._finish(execution.claim, refusal, kind=ReviewKind.BUDGET)
+            return await self._refused(execution.claim, refusal, request)
         attempt = Attempt(
             storage=self.storage,
             graphs=self.graphs,
@@ -292,7 +295,7 @@ class Executions:
         finally:
             del self._attempts[execution.run_id]
 
-    async def _held(self, execution: Execution, request: ExecutionRequest, grant: Grant) -> Ended | None:
+    async def _held(self, execution: Execution, request: ExecutionRequest, grant: Grant) -> DulyError | None:
         """Why it may not cost anything, if so."""
         model = None if request.model == DEFAULT_MODEL else request.model
         try:
@@ -309,10 +312,8 @@ class Executions:
                 lease=self.pace.hold_lease,
                 beyond_budgets=execution.attempt > 1 and await self._may_exceed(execution.run_id),
             )
-        except OverBudget as over:
-            return _over_budget(over) if over.policy is OnExceeded.ASK else failed(over.code, str(over))
         except (Refused, UnknownSchedule) as refusal:
-            return failed(refusal.code, str(refusal))
+            return refusal
         return None
 
     async def _may_exceed(self, run_id: str) -> bool:
@@ -320,12 +321,26 @@ class Executions:
         reviews = await self.storage.read(lambda tx: tx.reviews.of_run(run_id))
         return any(each.kind is ReviewKind.BUDGET and each.verdict is Silence.APPROVE for each in reviews)
 
-    async def _finish(self, claim: Claim, ended: Ended, *, kind: ReviewKind = ReviewKind.GRAPH) -> Execution:
+    async def _refused(self, claim: Claim, refusal: DulyError, request: ExecutionRequest) -> Execution:
+        """Beyond a budget, as that says: skipped by its outcome, its schedule paused, or a person asked."""
+        if isinstance(refusal, OverBudget) and refusal.policy is OnExceeded.ASK:
+            return await self._finish(claim, _over_budget(refusal), kind=ReviewKind.BUDGET)
+        return await self._finish(claim, failed(refusal.code, str(refusal)), pausing=self._pausing(refusal, request))
+
+    async def _finish(
+        self,
+        claim: Claim,
+        ended: Ended,
+        *,
+        kind: ReviewKind = ReviewKind.GRAPH,
+        pausing: "_Pausing | None" = None,
+    ) -> Execution:
         """Settles and keeps the outcome, or that it waits, in one transaction; raises LeaseLost if it was fenced."""
         now, earlier_runs = self.storage.clock.now(), count()
         if ended.ok is None and (why := why_unaskable(ended.result)) is not None:
             ended = failed(ErrorCode.RESULT, why)
         ids = [self.dice.new_id("review") for _ in questions_of(ended.result)] if ended.ok is None else []
+        paused: list[Changed] = []
 
         async def work(tx: Transaction) -> Execution:
             is_rerun = next(earlier_runs) > 0
@@ -339,9 +354,20 @@ class Executions:
             await _settle(tx, claim, HoldState.SETTLED, now)
             if found.status is ExecutionStatus.WAITING and ended.ok is None:
                 await _ask(tx, found, kind, ids, now)
+            if pausing is not None:
+                changed = await self.schedules.pause_in(tx, pausing.schedule_id, pausing.drawn, reason=pausing.reason)
+                paused.extend([] if changed is None else [changed])
             return found
 
-        return await self.pace.insist(self.storage, lambda: self.storage.transact(work))
+        execution = await self.pace.insist(self.storage, lambda: self.storage.transact(work))
+        for changed in paused[-1:]:
+            self.schedules.told(changed)
+        return execution
+
+    def _pausing(self, refusal: DulyError, request: ExecutionRequest) -> "_Pausing | None":
+        if not isinstance(refusal, OverBudget) or refusal.policy is not OnExceeded.PAUSE or request.schedule_id is None:
+            return None
+        return _Pausing(ScheduleId(request.schedule_id), f"{refusal.code}: {refusal}", self.schedules.draw())
 
     async def _as_it_stands(self, execution: Execution) -> Execution:
         """For whoever waited for an attempt that was fenced."""
@@ -349,6 +375,12 @@ class Executions:
         if found is None or found.status is ExecutionStatus.RUNNING:
             raise StillRunning(_SOON_S)
         return found
+
+
+class _Pausing(NamedTuple):
+    schedule_id: ScheduleId
+    reason: str
+    drawn: Drawn
 
 
 async def _taken_over(tx: Transaction, found: Execution, drawn: Execution) -> Execution:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from duly.application.accounts import account_id_of, account_in
 from duly.domain.errors import InvalidInput, Unavailable
+from duly.domain.executions import GRAPH_RUN
 from duly.domain.grants import Grant, UnknownGrant, graph_id_of, scopes_of
 from duly.domain.ids import GrantId, Owner, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
@@ -41,9 +42,14 @@ class Grants:
         scopes: Iterable[str],
         expires_at: Instant | None = None,
         user_id: str | None = None,
+        grant_id: str | None = None,
     ) -> Grant:
-        """For the caller itself; an operator may name somebody else, who is the account's owner unless named."""
-        known, now, grant_id = account_id_of(account_id), self.storage.clock.now(), GrantId(self.dice.new_id("grant"))
+        """For the caller itself; an operator may name somebody else, who is the account's owner unless named.
+
+        An id that was drawn before is that grant, made once.
+        """
+        known, now = account_id_of(account_id), self.storage.clock.now()
+        drawn = GrantId(self.dice.new_id("grant") if grant_id is None else grant_id)
         user = None if user_id is None else text_of(user_id, field="user_id")
         if owner is not None and user not in (None, owner):
             raise InvalidInput("user_id", "is somebody else", fix="leave it out")
@@ -52,7 +58,7 @@ class Grants:
         async def work(tx: Transaction) -> Grant:
             account = await account_in(tx, known, owner)
             grant = Grant(
-                id=grant_id,
+                id=drawn,
                 user_id=Owner(user or account.owner),
                 account_id=known,
                 scopes=granted,
@@ -60,7 +66,7 @@ class Grants:
                 expires_at=until,
             )
             await tx.grants.add(grant)
-            return grant
+            return await _grant_in(tx, drawn, grant.user_id)
 
         return await self.storage.transact(work)
 
@@ -113,6 +119,9 @@ class Grants:
 
         async def work(tx: Transaction) -> Grant | None:
             schedule = await _schedule_in(tx, schedule_id, owner)
+            if schedule.target.kind == GRAPH_RUN:
+                why = "runs a graph, and its target names its grant"
+                raise InvalidInput("schedule_id", why, fix="edit the grant_id of its params")
             grant = None if known is None else await _grant_in(tx, known, schedule.owner)
             if grant is not None:
                 grant.require_good(now)

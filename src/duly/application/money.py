@@ -120,6 +120,7 @@ class Money:
 
         async def work(tx: Transaction) -> Receipt:
             hold = await _locked(tx, run_id, attempt)
+            price, words = await self._price(tx, hold, usage if told is None else None, now)
             receipt = Receipt(
                 id=receipt_id,
                 account_id=hold.account_id,
@@ -128,8 +129,9 @@ class Money:
                 attempt=attempt,
                 unit=unit,
                 usage=usage,
-                amount=await self._price(tx, hold, usage, now) if told is None else told,
+                amount=price if told is None else told,
                 created_at=now,
+                price=words,
             )
             if not await tx.holds.add_receipt(receipt):
                 return _same(await tx.holds.receipt(reference), receipt, priced=told is None and usage is not None)
@@ -138,11 +140,15 @@ class Money:
 
         return await self.storage.transact(work)
 
-    async def _price(self, tx: Transaction, hold: Hold, usage: Usage | None, now: Instant) -> Amount | None:
+    async def _price(
+        self, tx: Transaction, hold: Hold, usage: Usage | None, now: Instant
+    ) -> tuple[Amount | None, str | None]:
+        """What it costs, and which price that is; neither if nobody knows."""
         if usage is None:
-            return None
-        account = await account_in(tx, hold.account_id, None)
-        return self.prices.price(usage, currency=account.currency, at=now)
+            return None, None
+        currency = (await account_in(tx, hold.account_id, None)).currency
+        price = self.prices.price(usage, currency=currency, at=now)
+        return price, None if price is None else self.prices.words(usage, currency=currency, at=now)
 
     async def settle(self, run_id: str, attempt: int) -> Hold:
         """Charges what its receipts say and gives the rest back; the first end of a hold stands."""

@@ -85,6 +85,11 @@ class Runs:
 
         await self.storage.transact(work, single=True)
 
+    async def execution_error(self, execution: str) -> str | None:
+        """What the execution says went wrong, in words."""
+        found = await self.storage.read(lambda tx: tx.executions.by_run(text_of(execution, field="run_id")))
+        return None if found is None else found.error_message
+
     async def last_of(self, schedule_ids: Sequence[ScheduleId]) -> Mapping[ScheduleId, Run]:
         """Of each schedule the newest slot that ran or runs; for a page of schedules that the caller may see."""
         whole_number_of(len(schedule_ids), field="schedule_ids", least=0, most=MOST_LISTED)

@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 
 from duly.application.batch import MOST_ROWS, Batch, Drawn, draw, refusal_of
+from duly.application.graph_grants import GraphGrants, assign_in
 from duly.application.openings import open_before_change, outages_until
 from duly.application.pace import Pace
 from duly.application.places import Places
@@ -20,6 +21,7 @@ from duly.domain.backfills import MOST_BACKFILLED, Backfill, backfill_of
 from duly.domain.cadence import Cadence
 from duly.domain.decisions import Decision
 from duly.domain.errors import InvalidInput
+from duly.domain.graph_targets import is_alike
 from duly.domain.ids import Owner, PoolName, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant
 from duly.domain.policies import Policies
@@ -48,6 +50,7 @@ _MOST_NUMBERED = 2**63 - 1
 Changes = Mapping[str, Any]
 
 _IN_STATE: Mapping[ScheduleState, Changes] = {state: {"state": state, "state_reason": None} for state in ScheduleState}
+_PLAN = frozenset({"cadence", "target", "policies"})
 ACTIVE = _IN_STATE[ScheduleState.ACTIVE]
 DELETED = _IN_STATE[ScheduleState.DELETED]
 PAUSED = _IN_STATE[ScheduleState.PAUSED]
@@ -71,6 +74,7 @@ class Schedules:
     pace: Pace
     defaults: Policies
     telemetry: Telemetry
+    graphs: GraphGrants
 
     async def create(
         self,
@@ -113,26 +117,29 @@ class Schedules:
             schedule_id=schedule_id, owner=owner, cadence=cadence, target=target, policies=policies, now=drawn.now
         )
         new = new if enabled else replace(new, state=ScheduleState.PAUSED).planned()
-        earlier_runs = count()
+        earlier_runs, granting = count(), self.graphs.granting(target, drawn.now)
 
         async def work(tx: Transaction) -> Changed:
             is_rerun = next(earlier_runs) > 0
-            if await self.add_in(tx, new):
-                return Changed(new)
+            meant = await granting.target_in(tx, new.id, new.owner) or target
+            if await self.add_in(tx, granted := replace(new, target=meant)):
+                return Changed(granted)
             schedule = await tx.schedules.lock(new.id)
             if schedule is None or schedule.owner != new.owner:
                 raise ScheduleExists(new.id) if anew else UnknownSchedule(new.id)
             is_ours = is_rerun and schedule.updated_at == drawn.now
             if anew and schedule.state is not ScheduleState.DELETED and not is_ours:
                 raise ScheduleExists(new.id)
-            return await self.revise_in(tx, schedule, changes, drawn)
+            return await self.revise_in(tx, schedule, {**changes, "target": meant}, drawn)
 
-        return self.told(await self.storage.transact(work))
+        return self.told(await self.graphs.transact(self.storage, work))
 
     async def _so_already(self, schedule_id: str, owner: str, changes: Changes) -> Schedule | None:
         known = ScheduleId(text_of(schedule_id, field="id", longest=LONGEST_ID))
         schedule = await self.storage.read(lambda tx: tx.schedules.get(known))
-        return schedule if schedule is not None and schedule.owner == owner and is_so(schedule, changes) else None
+        if schedule is None or schedule.owner != owner or not is_alike(schedule.target, changes["target"]):
+            return None
+        return schedule if is_so(schedule, {**changes, "target": schedule.target}) else None
 
     async def edit(
         self,
@@ -190,29 +197,33 @@ class Schedules:
         drawn = self.draw()
         if "cadence" in changes:
             require_fires(changes["cadence"], after=drawn.now // SECOND)
-        earlier_runs = count()
+        earlier_runs, granting = count(), self.graphs.granting(changes.get("target"), drawn.now)
 
         async def work(tx: Transaction) -> Changed:
             is_rerun = next(earlier_runs) > 0
             schedule = await _known(tx, schedule_id, owner, lock=True)
+            meant = await granting.target_in(tx, schedule.id, schedule.owner)
+            asked = changes if meant is None else {**changes, "target": meant}
             # An earlier run of this work, whose answer was lost, may have made the schedule what it is.
-            if not (is_rerun and schedule.updated_at == drawn.now and is_so(schedule, changes)):
+            if not (is_rerun and schedule.updated_at == drawn.now and is_so(schedule, asked)):
                 _require_living(schedule)
                 schedule.require_revision(expected_revision)
             if "target" in changes:
-                await require_target(tx, changes["target"], schedule.owner)
-            changed = await self.revise_in(tx, schedule, changes, drawn)
+                await require_target(tx, asked["target"], schedule.owner)
+            changed = await self.revise_in(tx, schedule, asked, drawn)
             if withdraw:
                 await self._withdraw(tx, changed.schedule, drawn)
             return changed
 
-        return self.told(await self.storage.transact(work))
+        return self.told(await self.graphs.transact(self.storage, work))
 
     async def add_in(self, tx: Transaction, new: Schedule) -> bool:
         """False if its id is taken."""
         await require_target(tx, new.target, new.owner)
         is_added = await tx.schedules.add(new)
         if is_added:
+            await self.graphs.require_payable_in(tx, new.target)
+            await assign_in(tx, new)
             # From here on somebody counts on being in time.
             await outages_until(tx, new.created_at, self.pace, since=new.created_at)
         return is_added
@@ -222,7 +233,10 @@ class Schedules:
             return Changed(schedule)
         schedule, decisions = await open_before_change(tx, schedule, drawn, self.pace)
         changed = schedule.changed(at=drawn.now, **_mended(schedule, changes))
+        if not _PLAN.isdisjoint(changes):
+            await self.graphs.require_payable_in(tx, changed.target)
         await tx.schedules.revise(changed)
+        await assign_in(tx, changed, before=schedule.target)
         batch = Batch(drawn, self.pace)
         if changed.state is ScheduleState.DELETED:
             await tx.declarations.forget(schedule.id)
@@ -230,6 +244,13 @@ class Schedules:
                 batch.forgive(owed)
             await batch.save(tx)
         return Changed(changed, [*decisions, *batch.decisions])
+
+    async def pause_in(self, tx: Transaction, schedule_id: ScheduleId, drawn: Drawn, *, reason: str) -> Changed | None:
+        """With somebody else's change, and only what is active: whoever paused it before had a reason of their own."""
+        schedule = await tx.schedules.lock(schedule_id)
+        if schedule is None or schedule.state is not ScheduleState.ACTIVE:
+            return None
+        return await self.revise_in(tx, schedule, {**PAUSED, "state_reason": reason}, drawn)
 
     def told(self, changed: Changed) -> Schedule:
         self.telemetry.decided(changed.decisions)

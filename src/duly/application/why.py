@@ -3,12 +3,21 @@
 from dataclasses import dataclass
 
 from duly.application.audit import EVER
+from duly.application.spending import spending_in
 from duly.domain.audit import Timekeeping
 from duly.domain.coverage import OUTAGE_AFTER
-from duly.domain.explanations import Explanation, ScheduleFacts, SlotFacts, explain_schedule, explain_slot
-from duly.domain.ids import ScheduleId
+from duly.domain.explanations import (
+    Explanation,
+    RunFacts,
+    ScheduleFacts,
+    SlotFacts,
+    explain_run,
+    explain_schedule,
+    explain_slot,
+)
+from duly.domain.ids import RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
-from duly.domain.runs import Arrears, Run, RunKind
+from duly.domain.runs import Arrears, Run, RunKind, UnknownRun
 from duly.domain.schedules import Schedule, UnknownSchedule
 from duly.ports.storage import ReadOnlyStorage, Transaction
 
@@ -49,11 +58,12 @@ class Why:
             schedule = await _found(tx, schedule_id, owner)
             run = await tx.ledger.slot(schedule_id, at)
             gap = await tx.audit.last_gap(schedule_id, through=at)
+            revisions = await tx.schedules.revisions(schedule_id)
             same = await tx.ledger.of_schedule(schedule_id, before=Instant(at + SECOND), since=at, most=MOST_BY_HAND)
             by_hand = [each for each in same if each.kind is not RunKind.SLOT]
             return SlotFacts(
                 schedule=schedule,
-                revisions=await tx.schedules.revisions(schedule_id),
+                revisions=revisions,
                 slot=slot,
                 now=now,
                 timekeeping=await self._timekeeping(tx, now, since=EVER),
@@ -63,9 +73,27 @@ class Why:
                 owed=next((owed for owed in await tx.ledger.arrears(schedule_id) if _owes(owed, at)), None),
                 reviews={each.id: await _asked_by(tx, each) for each in (run, *by_hand) if each is not None},
                 by_hand=by_hand,
+                spending=None if run is None else await spending_in(tx, run, revisions),
             )
 
         return explain_slot(await self.storage.read(work))
+
+    async def run(self, run_id: RunId, *, owner: str | None = None) -> Explanation:
+        """A slot's run is as its slot is; others speak for themselves."""
+        now = self.storage.clock.now()
+
+        async def work(tx: Transaction) -> RunFacts:
+            run = await tx.ledger.get(run_id)
+            if run is None or owner not in (None, run.owner):
+                raise UnknownRun(run_id)
+            jobs = [] if run.job_id is None else await tx.audit.attempts(run.job_id)
+            spending = await spending_in(tx, run, await tx.schedules.revisions(run.schedule_id))
+            return RunFacts(run=run, now=now, jobs=jobs, reviews=await _asked_by(tx, run), spending=spending)
+
+        facts = await self.storage.read(work)
+        if facts.run.kind is RunKind.SLOT:
+            return await self.slot(facts.run.schedule_id, facts.run.scheduled_for // SECOND, owner=owner)
+        return explain_run(facts)
 
     async def _timekeeping(self, tx: Transaction, now: Instant, *, since: Instant) -> Timekeeping:
         spans = await tx.ledger.coverage(since)

@@ -1,12 +1,14 @@
-"""`duly audit`: a line for each schedule, what was found, and the sum."""
+"""`duly audit`: a line for each schedule and account, what was found, and the sums."""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from duly.application.audit import EVER, Audit
+from duly.application.money_audit import MoneyAudit
 from duly.cli import exits
+from duly.cli.money_audit import money_lines
 from duly.cli.output import say
 from duly.cli.parser import Options, Parser, add_json
 from duly.cli.store import looking
@@ -14,6 +16,9 @@ from duly.cli.times import since_from
 from duly.domain.audit import Equation, Finding, Law, Verdict
 from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant, written
+
+if TYPE_CHECKING:
+    from duly.bootstrap import Queue
 
 Say = Callable[[str], None]
 
@@ -26,14 +31,24 @@ def define(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    laws_hold = looking(
-        lambda queue: audit(queue.audit, say, schedule=options.schedule, since=options.since, as_json=options.json)
-    )
-    return exits.OK if laws_hold else exits.FAILED
+    async def look(queue: "Queue") -> bool:
+        money = queue.money_audit if options.schedule is None else None
+        given = {"schedule": options.schedule, "since": options.since, "as_json": options.json}
+        return await audit(queue.audit, say, money=money, **given)
+
+    return exits.OK if looking(look) else exits.FAILED
 
 
-async def audit(use_case: Audit, tell: Say, *, schedule: str | None, since: str | None, as_json: bool) -> bool:
-    """Says each verdict as it comes, and keeps none; answers whether the laws hold."""
+async def audit(
+    use_case: Audit,
+    tell: Say,
+    *,
+    schedule: str | None,
+    since: str | None,
+    as_json: bool,
+    money: MoneyAudit | None = None,
+) -> bool:
+    """Says each verdict as it comes, and keeps none; answers whether the laws hold, of money too if asked."""
     beginning = EVER if since is None else since_from(since, now=use_case.storage.clock.now())
     only = None if schedule is None else ScheduleId(schedule)
     totals, found, count = Equation(), Counter[Law](), 0
@@ -47,12 +62,23 @@ async def audit(use_case: Audit, tell: Say, *, schedule: str | None, since: str 
         found += verdict.findings.counts
         count += 1
     if as_json:
+        opened = "" if count else '{"schedules": ['
         rest = {"count": count, **_counts(totals), "found": dict(found), "laws_hold": not found}
-        tell(("" if count else '{"schedules": [') + f'], "totals": {json.dumps(rest)}}}')
-    else:
-        tell(_line("1 schedule" if count == 1 else f"{count} schedules", totals))
-        tell("the laws hold" if not found else "the laws are broken: " + _listed(found))
-    return not found
+        return await _closed(tell, f'{opened}], "totals": {json.dumps(rest)}', money, holds=not found)
+    tell(_line("1 schedule" if count == 1 else f"{count} schedules", totals))
+    misspent = "" if money is None else await money_lines(money, tell)
+    broken = ", ".join(filter(None, (_listed(found), misspent)))
+    tell("the laws hold" if not broken else "the laws are broken: " + broken)
+    return not broken
+
+
+async def _closed(tell: Say, begun: str, money: MoneyAudit | None, *, holds: bool) -> bool:
+    if money is None:
+        tell(f"{begun}}}")
+        return holds
+    report = await money.report()
+    tell(f'{begun}, "money": {json.dumps(report)}}}')
+    return holds and bool(report["totals"]["laws_hold"])
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:

@@ -9,6 +9,7 @@ from duly.cli.output import say
 from duly.cli.parser import Options, Parser, add_json
 from duly.cli.store import looking
 from duly.cli.times import slot_from
+from duly.domain.explanations import Explanation
 from duly.domain.ids import JobId, ScheduleId
 from duly.domain.instants import SECOND, Instant, written
 from duly.domain.jobs import UnknownJob
@@ -31,7 +32,8 @@ def run(options: Options) -> None:
     async def look(queue: "Queue") -> None:
         schedule, slot = options.schedule, options.slot
         if slot is None and (run := await _run_of(queue, schedule)) is not None:
-            schedule, slot = run.schedule_id, written(run.scheduled_for)
+            told(await queue.why.run(run.id), say, as_json=options.json)
+            return
         await why(queue.why, say, schedule=schedule, slot=slot, as_json=options.json)
 
     looking(look)
@@ -53,6 +55,10 @@ async def why(use_case: Why, tell: Say, *, schedule: str, slot: str | None, as_j
         explanation = await use_case.schedule(schedule_id)
     else:
         explanation = await use_case.slot(schedule_id, slot_from(slot))
+    told(explanation, tell, as_json=as_json)
+
+
+def told(explanation: Explanation, tell: Say, *, as_json: bool) -> None:
     if not as_json:
         for sentence in explanation.sentences:
             tell(sentence)

@@ -9,8 +9,11 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
 from duly.http import (
+    accounts,
+    budgets,
     cron,
     directs,
+    grants,
     groups,
     inbound,
     job_changes,
@@ -58,6 +61,9 @@ _ROUTERS = (
     pools.router,
     reviews.router,
     inbound.router,
+    accounts.router,
+    grants.router,
+    budgets.router,
     tokens.router,
     webhooks.router,
     webhooks.deliveries_router,

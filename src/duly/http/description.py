@@ -29,6 +29,9 @@ TAGS = {
     "cron": "The same for deployers and executors elsewhere, in their own words.",
     "reviews": "What runs ask people. Looked at, decided, here or by a signed webhook.",
     "pools": "How much runs at once, shared by everybody.",
+    "accounts": "Who pays. Opened, looked at, credited by admins.",
+    "grants": "Leave to run graphs at an account's cost. Made, looked at, revoked.",
+    "budgets": "What an account or a schedule may spend in a day, a week, a month or in all.",
     "tokens": "Who may call from elsewhere. For admins.",
     "webhooks": "Who is told of what has ended. Made, changed, given new secrets, disabled, tested.",
     "deliveries": "What became of telling them. Looked at, sent again.",
@@ -39,7 +42,7 @@ _ORDER = (
     *("create_schedule", "list_schedules", "get_schedule", "update_schedule", "delete_schedule"),
     *("pause_schedule", "resume_schedule", "trigger_schedule", "list_upcoming", "list_schedule_runs"),
     *("explain_schedule", "list_revisions", "preview_cadence", "preview_backfill", "backfill_schedule"),
-    *("list_runs", "get_run", "follow_run", "list_graph_events", "cancel_run"),
+    *("list_runs", "get_run", "explain_run", "follow_run", "list_graph_events", "cancel_run"),
     *("put_job", "list_jobs", "get_job", "get_job_log", "edit_job", "cancel_job", "get_chain"),
     *("move_job", "reorder_jobs", "list_failed", "retry_job", "preview_retry", "retry_failed", "retry_job_run"),
     *("create_template", "list_templates", "get_template", "update_template", "delete_template", "put_from_template"),
@@ -50,6 +53,9 @@ _ORDER = (
     *("upsert_cron_schedule", "pause_cron_schedule", "get_cron_schedule", "delete_cron_schedule", "list_cron_runs"),
     *("start_run", "call_back"),
     *("list_reviews", "get_review", "decide_review", "receive_decision"),
+    *("create_account", "list_accounts", "get_account", "get_statement", "credit_account"),
+    *("create_grant", "list_grants", "get_grant", "revoke_grant"),
+    *("set_budget", "list_budgets", "get_budget", "delete_budget"),
     *("create_token", "list_tokens", "revoke_token"),
     *("create_webhook", "list_webhooks", "get_webhook", "update_webhook", "rotate_webhook", "test_webhook"),
     *("disable_webhook", "enable_webhook", "delete_webhook"),
@@ -59,6 +65,7 @@ _REF = "#/components/schemas/{model}"
 PROBLEMS = {
     400: "The body is not JSON.",
     401: "No valid token.",
+    402: "A paid model, and an account with nothing to pay with.",
     403: "The caller's role does not cover this, or a page of another origin asks.",
     404: "There is no such thing, or not for this caller.",
     409: "Not in the state that things are in, or the same request is being executed.",
@@ -84,6 +91,7 @@ _KEY = {
     "description": "The same request under the same key is executed once; with another body it is refused.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$"},
 }
+_PAYING = ("create_schedule", "update_schedule")
 _METHODS = ("get", "post", "patch", "delete")
 
 
@@ -142,6 +150,8 @@ def _statuses(path: str, method: str, operation: dict[str, Any], *, is_open: boo
         found |= {400, 415}
     if "{" in path or "schedule_id" in names or path.endswith("/reorder"):
         found.add(404)
+    if operation["operationId"] in _PAYING:
+        found.add(402)
     if "if-match" in names:
         found.add(412)
     if method != "get":

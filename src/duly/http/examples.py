@@ -19,6 +19,9 @@ _NAMES = {
     "workflows": "morning-news",
     "cron": "morning-news",
     "reviews": "review_01",
+    "accounts": "acct_01",
+    "grants": "grant_01",
+    "budgets": "bud_01",
 }
 _FIRST = ("id", "kind", "target", "owner")
 _LONGEST_LINE = 45

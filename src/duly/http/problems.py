@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
+from duly.domain.billing import InsufficientCredit
 from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refused, Unavailable
 from duly.domain.pools import PoolDraining, UnknownPool
 from duly.domain.requests import StillRunning
@@ -27,6 +28,7 @@ STATUSES: tuple[tuple[type[DulyError], int], ...] = (
     (InvalidInput, 422),
     (NotFound, 404),
     (Conflict, 409),
+    (InsufficientCredit, 402),
     (Refused, 403),
     (Unavailable, 503),
 )

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
+from duly.domain.ids import RunId
 from duly.domain.runs import RunAlreadyEnded, RunKind, RunStatus
 from duly.http.answers import json_answer
 from duly.http.cursors import cut, number_from, position_from
@@ -15,6 +16,7 @@ from duly.wire import runs as wire
 from duly.wire.executions import GraphEvent, event_shape
 from duly.wire.jobs import Cancellation
 from duly.wire.shapes import Page
+from duly.wire.system import Explanation, explanation_shape
 
 router = APIRouter(prefix="/api/v1/runs", tags=["runs"], route_class=Door)
 
@@ -85,6 +87,17 @@ async def list_graph_events(visit: Visiting, id: Id, limit: Limit = 50, cursor: 
     )
     page, following = cut(found, limit, "graph-events", lambda event: event.seq)
     return json_answer(Page[GraphEvent](items=[event_shape(event) for event in page], next_cursor=following))
+
+
+@router.get(
+    "/{id}/why",
+    response_model=Explanation,
+    summary="Ask why a run is as it is",
+    response_description="The answer in one word, and in sentences.",
+)
+async def explain_run(visit: Visiting, id: Id) -> Response:  # noqa: A002
+    """What became of it, under whose grant, what was held for it and what it has spent, from recorded facts."""
+    return json_answer(explanation_shape(await visit.queue.why.run(RunId(id), owner=visit.sees)))
 
 
 @router.post(

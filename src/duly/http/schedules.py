@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from duly.domain.errors import InvalidInput
+from duly.domain.graph_targets import is_alike
 from duly.domain.ids import ScheduleId
 from duly.domain.schedules import Schedule, ScheduleChanged, ScheduleExists, UnknownSchedule
 from duly.domain.sessions import warning_about_schedule
@@ -58,7 +59,9 @@ async def _made_before(visit: Visit, taken: ScheduleExists, asked: Mapping[str, 
         found = await visit.queue.schedules.get(taken.schedule_id, owner=visit.caller.owner)
     except UnknownSchedule:
         raise taken from None
-    if any(getattr(found, name) != value for name, value in asked.items()):
+    if not is_alike(found.target, asked["target"]) or any(
+        getattr(found, name) != asked[name] for name in ("cadence", "policies")
+    ):
         raise taken
     return found
 

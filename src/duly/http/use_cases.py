@@ -2,8 +2,11 @@
 
 from typing import Protocol
 
+from duly.application.accounts import Accounts
+from duly.application.budgets import Budgets
 from duly.application.dag_runs import DagRuns
 from duly.application.execution_events import ExecutionEvents
+from duly.application.grants import Grants
 from duly.application.groups import Groups
 from duly.application.health import Health
 from duly.application.jobs import Jobs
@@ -35,6 +38,12 @@ class UseCases(Protocol):
     def groups(self) -> Groups: ...
     @property
     def execution_events(self) -> ExecutionEvents: ...
+    @property
+    def accounts(self) -> Accounts: ...
+    @property
+    def budgets(self) -> Budgets: ...
+    @property
+    def grants(self) -> Grants: ...
     @property
     def health(self) -> Health: ...
     @property

@@ -9,6 +9,9 @@ from duly.domain.instants import Instant
 
 
 class AccountStore(Protocol):
+    async def lock_user(self, user: Owner, *, now: Instant) -> None:
+        """Whoever else would open a first account for the user waits until commit."""
+
     async def add(self, account: Account, key: VirtualKey) -> None:
         """With its default key; adding the same again changes nothing."""
 

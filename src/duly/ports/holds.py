@@ -40,3 +40,11 @@ class HoldStore(Protocol):
 
     async def open_of(self, account_id: AccountId, *, most: int) -> list[Hold]:
         """Newest first."""
+
+    async def of_run(self, run_id: str) -> list[Hold]:
+        """Of all its attempts, first to last."""
+
+    async def receipts_of_run(self, run_id: str, *, most: int) -> list[Receipt]:
+        """Of all its attempts, first to last."""
+
+    async def count_receipts(self, run_id: str) -> int: ...

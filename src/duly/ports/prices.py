@@ -16,3 +16,6 @@ class Prices(Protocol):
 
     def price(self, usage: Usage, *, currency: str, at: Instant) -> Amount | None:
         """What that cost then; None if nobody knows: a price is never guessed."""
+
+    def words(self, usage: Usage, *, currency: str, at: Instant) -> str | None:
+        """Which price that was, for people; None if nobody knows."""

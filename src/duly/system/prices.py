@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
+from typing import NamedTuple
 
-from duly.domain.amounts import NOTHING, Amount, amount_of_decimal
+from duly.domain.amounts import NOTHING, Amount, amount_of_decimal, written_amount
 from duly.domain.billing import FreeModels, Usage
 from duly.domain.instants import Instant, moment_of
 
@@ -16,7 +17,19 @@ DEMO_MODEL = "offline:demo"
 _DEMO_PRICE = 10
 """In millionths, for a token."""
 
-Table = Callable[[Usage, Instant], Decimal | None]
+_MILLION = 1_000_000
+
+
+class Found(NamedTuple):
+    """What a table says of a use: its parts, and whose price it is."""
+
+    input: Decimal
+    output: Decimal
+    total: Decimal
+    model: str
+
+
+Table = Callable[[Usage, Instant], Found | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +51,29 @@ class TablePrices:
             return Amount((usage.input_tokens + usage.output_tokens) * _DEMO_PRICE)
         if currency != CURRENCY or (table := _table()) is None:
             return None
-        price = table(usage, at)
-        return None if price is None else amount_of_decimal(price, field="price")
+        found = table(usage, at)
+        return None if found is None else amount_of_decimal(found.total, field="price")
+
+    def words(self, usage: Usage, *, currency: str, at: Instant) -> str | None:
+        if self.is_free(usage.model):
+            return "free"
+        table = _table() if currency == CURRENCY else None
+        found = None if table is None else table(usage, at)
+        if found is None:
+            return None
+        rates = [
+            f"{_rate(cost, tokens)} {way}"
+            for cost, tokens, way in (
+                (found.input, usage.input_tokens, "in"),
+                (found.output, usage.output_tokens, "out"),
+            )
+            if tokens
+        ]
+        return f"{', '.join(rates)} per million tokens of {found.model}" if rates else None
+
+
+def _rate(cost: Decimal, tokens: int) -> str:
+    return written_amount(amount_of_decimal(cost * _MILLION / tokens, field="price"))
 
 
 @cache
@@ -50,7 +84,7 @@ def _table() -> Table | None:
     except ImportError:
         return None
 
-    def look_up(usage: Usage, at: Instant) -> Decimal | None:
+    def look_up(usage: Usage, at: Instant) -> Found | None:
         provider, _, name = usage.model.rpartition(":")
         counted = genai_prices.Usage(
             input_tokens=usage.input_tokens,
@@ -64,6 +98,6 @@ def _table() -> Table | None:
             )
         except LookupError:
             return None
-        return found.total_price
+        return Found(found.input_price, found.output_price, found.total_price, f"{found.provider.id}:{found.model.id}")
 
     return look_up

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, JsonValue
 
+from duly.domain.graph_targets import grant_of
 from duly.domain.instants import SECOND, Instant, moment_of
 from duly.domain.payloads import value_of
 from duly.domain.policies import CatchUp, Overlap
@@ -124,6 +125,7 @@ class Schedule(Plan):
     enabled: bool
     state: ScheduleState
     state_reason: str | None
+    grant_id: Annotated[str | None, Field(description="Under which its runs act, if it runs a graph.")]
     revision: int
     next_run_at: Annotated[Moment | None, Field(description="The next slot.")]
     fire_at: Annotated[Moment | None, Field(description="When that slot fires: with jitter, not quite then.")]
@@ -153,6 +155,7 @@ def schedule_shape(schedule: DomainSchedule, last: Run | None, warning: str | No
         enabled=schedule.state is ScheduleState.ACTIVE,
         state=schedule.state,
         state_reason=schedule.state_reason,
+        grant_id=grant_of(schedule.target),
         revision=schedule.revision,
         next_run_at=slot,
         fire_at=moment_or_none(schedule.fire_at),

@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
@@ -32,6 +32,7 @@ from duly.worker.handlers import failure
 MOST_LAUNCHES = 5
 """How often a call is repeated that the service did not answer; that it still runs is an answer."""
 
+_LONGEST_REASON = 2_000
 _LONGEST_RETRY_S = 60
 _CANCEL_WITHIN_S = 3.0
 _ASKED = ("max_cost", "on_crash", "timeout_ms", "review_within_ms", "review_default", "review_value")
@@ -111,8 +112,17 @@ class GraphRuns:
             if isinstance(answer.ending, Suspended):
                 return answer.ending
             if answer.ending is not None and (answer.again_in is None or launches >= MOST_LAUNCHES):
-                return answer.ending
+                return await self._explained(answer.ending, answer.outcome)
             await self.clock.sleep(answer.again_in or Micros(SECOND))
+
+    async def _explained(self, ending: Ending, outcome: Mapping[str, Any] | None) -> Ending:
+        """With what the execution says, so that the row of the ledger can be understood by itself."""
+        if outcome is None or outcome.get("ok") is not False:
+            return ending
+        with suppress(DulyError):
+            if said := await self.runs.execution_error(outcome["run_id"]):
+                return replace(ending, error=f"{outcome.get('error_code')}: {said}"[:_LONGEST_REASON])
+        return ending
 
     async def _cancel(self, job: ClaimedJob, graph_id: str, key: str) -> None:
         """A run that is cancelled must spend nothing more.

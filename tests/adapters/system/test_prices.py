@@ -59,3 +59,17 @@ def test_without_the_package_nothing_has_a_price(monkeypatch: pytest.MonkeyPatch
         assert TablePrices().price(CALL, currency="USD", at=NOW) is None
     finally:
         prices._table.cache_clear()
+
+
+def test_the_price_that_was_used_is_said_in_words() -> None:
+    table = TablePrices(FreeModels(beginnings=("ollama:",)))
+    used = Usage(model="gpt-4o", input_tokens=1_000, output_tokens=100)
+
+    assert table.words(used, currency="USD", at=NOW) == "2.50 in, 10.00 out per million tokens of openai:gpt-4o"
+    assert table.words(Usage(model="gpt-4o", output_tokens=7), currency="USD", at=NOW) == (
+        "10.00 out per million tokens of openai:gpt-4o"
+    )
+    assert table.words(Usage(model="ollama:llama3"), currency="EUR", at=NOW) == "free"
+    assert table.words(used, currency="EUR", at=NOW) is None
+    assert table.words(Usage(model="nobody:sells-this", input_tokens=1), currency="USD", at=NOW) is None
+    assert table.words(Usage(model="gpt-4o"), currency="USD", at=NOW) is None

@@ -95,6 +95,18 @@ class InsufficientCredit(Refused):
         self.available = available
 
 
+class PaymentRequired(InsufficientCredit):
+    """A schedule of a paid model was to be saved, and its account has nothing to pay with."""
+
+    code = "payment_required"
+
+    def __init__(self, account_id: str, *, model: str, available: int) -> None:
+        super().__init__(account_id, needed=1, available=available)
+        have = f"model {model!r} is paid for, and account {account_id} has {written_amount(available)} available"
+        self.args = (f"{have}; add credit first: duly account credit {account_id} 5.00 --key NAME",)
+        self.model = model
+
+
 class UnknownPrice(Refused):
     """The model is not free, and its price is not known: nobody guesses with somebody else's money."""
 

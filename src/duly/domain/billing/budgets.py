@@ -116,7 +116,7 @@ class OverBudget(Refused):
     def __init__(self, budget: Budget, *, asked: int) -> None:
         period = "in all" if budget.window is Window.TOTAL else f"a {budget.window}"
         super().__init__(
-            f"{budget.scope} {budget.scope_id} may spend {written_amount(budget.limit)} {period};"
+            f"budget {budget.id}: {budget.scope} {budget.scope_id} may spend {written_amount(budget.limit)} {period};"
             f" {written_amount(budget.used)} is used, and {written_amount(asked)} was asked for"
         )
         self.budget_id = budget.id

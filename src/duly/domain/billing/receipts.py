@@ -34,7 +34,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Without an amount it is unmetered: something was used, and what it costs is not known."""
+    """Without an amount it is unmetered: something was used, and what it costs is not known.
+
+    `price` says in words what was paid for a million tokens, if Duly worked the amount out.
+    """
 
     id: str
     account_id: AccountId
@@ -45,6 +48,7 @@ class Receipt:
     usage: Usage | None
     amount: Amount | None
     created_at: Instant
+    price: str | None = None
 
     @property
     def source_reference(self) -> str:

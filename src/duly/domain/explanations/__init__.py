@@ -2,6 +2,16 @@
 
 from duly.domain.explanations.explanation import Explanation
 from duly.domain.explanations.schedules import ScheduleFacts, explain_schedule
-from duly.domain.explanations.slots import SlotFacts, explain_slot
+from duly.domain.explanations.slots import RunFacts, SlotFacts, explain_run, explain_slot
+from duly.domain.explanations.spending import Spending
 
-__all__ = ["Explanation", "ScheduleFacts", "SlotFacts", "explain_schedule", "explain_slot"]
+__all__ = [
+    "Explanation",
+    "RunFacts",
+    "ScheduleFacts",
+    "SlotFacts",
+    "Spending",
+    "explain_run",
+    "explain_schedule",
+    "explain_slot",
+]

@@ -7,6 +7,7 @@ from duly.domain.audit import Term, Timekeeping, term_at, terms_of
 from duly.domain.cadence import TZ_VERSION
 from duly.domain.explanations.explanation import Explanation, lasting, shown, slots_in_words
 from duly.domain.explanations.runs import ANSWERS, Jobs, run_in_words
+from duly.domain.explanations.spending import Spending, spending_in_words
 from duly.domain.ids import RunId
 from duly.domain.instants import SECOND, Instant, written
 from duly.domain.jitter import fire_at
@@ -30,6 +31,29 @@ class SlotFacts:
     owed: Arrears | None = None
     by_hand: Sequence[Run] = ()
     reviews: Mapping[RunId, Sequence[str]] = field(default_factory=dict)
+    spending: Spending | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """All that is recorded of a run that no slot stands for: by hand, or of a backfill."""
+
+    run: Run
+    now: Instant
+    jobs: Jobs = ()
+    reviews: Sequence[str] = ()
+    spending: Spending | None = None
+
+
+def explain_run(facts: RunFacts) -> Explanation:
+    run = facts.run
+    what = f"{run.id} is a {run.kind} run of {run.schedule_id} for {written(run.scheduled_for)}"
+    asked = f"{what}, asked for by {run.own_key!r} (revision {run.revision})."
+    sentences = [asked, *run_in_words(run, facts.jobs, facts.reviews)]
+    if facts.spending is not None:
+        sentences += spending_in_words(facts.spending, now=facts.now)
+    slot = run.scheduled_for // SECOND
+    return Explanation(schedule_id=run.schedule_id, slot=slot, answer=ANSWERS[run.status], sentences=sentences)
 
 
 def explain_slot(facts: SlotFacts, *, tz_version: str = TZ_VERSION) -> Explanation:
@@ -133,6 +157,8 @@ def _missed(facts: SlotFacts, fires_at: Instant) -> Iterator[str]:
 def _ledger(facts: SlotFacts) -> Iterator[str]:
     if facts.run is not None:
         yield from run_in_words(facts.run, facts.jobs, facts.reviews.get(facts.run.id, ()))
+        if facts.spending is not None:
+            yield from spending_in_words(facts.spending, now=facts.now)
     if (gap := facts.gap) is not None:
         span = slots_in_words(gap.count, gap.first, gap.last)
         yield f"It lies in a gap of {span} ({gap.reason}): {_GAPS[gap.reason]}."

@@ -14,7 +14,12 @@ class SqlAccounts:
     def __init__(self, executor: Executor) -> None:
         self._x = executor
 
+    async def lock_user(self, user: Owner, *, now: Instant) -> None:
+        await self._x.fetch("insert_user", id=user, now=now)
+        await self._x.fetch("lock_user", id=user)
+
     async def add(self, account: Account, key: VirtualKey) -> None:
+        await self._x.fetch("insert_user", id=account.owner, now=account.created_at)
         await self._x.fetch(
             "insert_account",
             id=account.id,

@@ -6,6 +6,12 @@ id, owner_user_id, name, currency, granted, available, held, charged, overrun, c
 -- fragment: credit_columns
 id, billing_account_id, key, amount, created_at
 
+-- name: insert_user
+INSERT INTO users (id, created_at) VALUES (:id, :now) ON CONFLICT (id) DO NOTHING
+
+-- name: lock_user
+SELECT id FROM users WHERE id = :id {lock:no key update}
+
 -- name: insert_account
 INSERT INTO billing_accounts ({account_columns})
 VALUES (:id, :owner, :name, :currency, 0, 0, 0, 0, 0, :created_at)

@@ -13,6 +13,7 @@ class SqlGrants:
         self._x = executor
 
     async def add(self, grant: Grant) -> None:
+        await self._x.fetch("insert_user", id=grant.user_id, now=grant.created_at)
         await self._x.fetch(
             "insert_grant",
             id=grant.id,

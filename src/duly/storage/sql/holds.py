@@ -64,6 +64,7 @@ class SqlHolds:
             cache_write_tokens=None if usage is None else usage.cache_write_tokens,
             amount=receipt.amount,
             created_at=receipt.created_at,
+            price=receipt.price,
             reference=receipt.source_reference,
         )
         return bool(rows)
@@ -85,6 +86,15 @@ class SqlHolds:
     async def open_of(self, account_id: AccountId, *, most: int) -> list[Hold]:
         rows = await self._x.fetch("open_holds_of_account", account=account_id, most=most)
         return [_hold_from_row(row) for row in rows]
+
+    async def of_run(self, run_id: str) -> list[Hold]:
+        return [_hold_from_row(row) for row in await self._x.fetch("holds_of_run", run_id=run_id)]
+
+    async def receipts_of_run(self, run_id: str, *, most: int) -> list[Receipt]:
+        return [receipt_from_row(row) for row in await self._x.fetch("receipts_of_run", run_id=run_id, most=most)]
+
+    async def count_receipts(self, run_id: str) -> int:
+        return int((await self._x.fetch("count_receipts_of_run", run_id=run_id))[0][0])
 
 
 def _key(hold: Hold) -> dict[str, Any]:
@@ -130,4 +140,5 @@ def receipt_from_row(row: Row) -> Receipt:
         usage=usage,
         amount=row[11],
         created_at=row[12],
+        price=row[13],
     )

@@ -6,7 +6,7 @@ held_at, counted_at, ended_at
 
 -- fragment: receipt_columns
 id, billing_account_id, virtual_key_id, run_id, attempt, unit, model, input_tokens, output_tokens, cache_read_tokens,
-cache_write_tokens, amount, created_at
+cache_write_tokens, amount, created_at, price
 
 -- fragment: is_hold
 run_id = :run_id AND attempt = :attempt
@@ -37,7 +37,7 @@ UPDATE holds SET state = :state, ended_at = :now WHERE {is_hold} AND state = 'he
 -- name: insert_receipt
 INSERT INTO charge_receipts ({receipt_columns}, source_reference)
 VALUES (:id, :account, :virtual_key_id, :run_id, :attempt, :unit, :model, :input_tokens, :output_tokens,
-        :cache_read_tokens, :cache_write_tokens, :amount, :created_at, :reference)
+        :cache_read_tokens, :cache_write_tokens, :amount, :created_at, :price, :reference)
 ON CONFLICT (source_reference) DO NOTHING RETURNING id
 
 -- name: receipt_by_reference
@@ -53,3 +53,12 @@ WHERE state = 'held' AND (expires_at <= :lease_now OR era <> :era) ORDER BY expi
 -- name: open_holds_of_account
 SELECT {hold_columns} FROM holds
 WHERE billing_account_id = :account AND state = 'held' ORDER BY counted_at DESC, run_id DESC, attempt DESC LIMIT :most
+
+-- name: holds_of_run
+SELECT {hold_columns} FROM holds WHERE run_id = :run_id ORDER BY attempt
+
+-- name: receipts_of_run
+SELECT {receipt_columns} FROM charge_receipts WHERE run_id = :run_id ORDER BY attempt, created_at, id LIMIT :most
+
+-- name: count_receipts_of_run
+SELECT count(*) FROM charge_receipts WHERE run_id = :run_id

@@ -27,6 +27,7 @@ class SqlSchedules:
         return None
 
     async def add(self, schedule: Schedule) -> bool:
+        await self._x.fetch("insert_user", id=schedule.owner, now=schedule.created_at)
         if not await self._x.fetch("insert_schedule", **schedule_values(schedule)):
             # What an earlier run of the same work has added is its own.
             return self._x.rerun and schedule.recorded() in await self.revisions(schedule.id)

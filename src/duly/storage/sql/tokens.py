@@ -13,6 +13,7 @@ class SqlTokens:
         self._x = executor
 
     async def add(self, token: Token, *, secret_hash: str) -> None:
+        await self._x.fetch("insert_user", id=token.owner, now=token.created_at)
         await self._x.fetch(
             "insert_token",
             id=token.id,
