@@ -153,7 +153,7 @@ NOTICED: dict[Guard, str] = {
     _with_revisions_recorded_from_creation: "came to",
     _without_opening_before_a_change: "fell between revisions",
     _without_looking_what_is_in_flight: "opened beside|took the place|nobody",
-    _without_coverage_in_the_opening_transaction: "was missed, and yet opened",
+    _without_coverage_in_the_opening_transaction: "was missed, and yet opened|was missed too",
     _without_a_heart: "but coverage ends at",
     _without_ending_runs_with_their_jobs: "a ledger row waits for a job that is gone",
 }
