@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from duly.domain.errors import InvalidInput
+from duly.domain.errors import InvalidInput, Unavailable
 from duly.domain.ids import JobId, JobKey, PoolName
-from duly.domain.jobs import COMPLETED, FinishedJob, JobAlreadyFinished, JobLocked, PutOutcome, UnknownJob
+from duly.domain.jobs import COMPLETED, FinishedJob, JobAlreadyFinished, JobLocked, KeyOfAnother, PutOutcome, UnknownJob
 from duly.domain.payloads import value_of
 from duly.domain.retries import RetryPolicy
 from duly.domain.templates import Command, NewTemplate, TemplateChanged, TemplateExists, UnknownTemplate
 from duly.storage.migrations import load_migrations
+from duly.storage.sql.jobs import SqlJobs
 from tests.contracts.world import WIDE, World
 
 SCHEMA = {
@@ -25,6 +26,29 @@ SCHEMA = {
 def letters(**changed: Any) -> NewTemplate:
     asked: dict[str, Any] = {"kind": "send", "params": {"copies": 1}, "schema": SCHEMA, "pool": WIDE} | changed
     return NewTemplate(name="letters", **asked)
+
+
+async def test_a_key_that_another_owner_has_or_takes_meanwhile_is_not_taken_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs, key = world.queue.jobs, JobKey("k")
+    await world.queue.templates.create(letters(), owner="ann")
+    await world.queue.templates.create(NewTemplate(name="eves", kind="send", pool=WIDE), owner="eve")
+    hers = await jobs.put_from("letters", {"to": "you"}, owner="ann", key=key)
+
+    with pytest.raises(KeyOfAnother):
+        await jobs.put_from("eves", owner="eve", key=key)
+
+    async def nobody(*_: object) -> None:
+        """As if it came between the look and the put."""
+
+    monkeypatch.setattr(SqlJobs, "holder_of", nobody)
+    with pytest.raises(Unavailable, match="took the key"):
+        await jobs.put_from("eves", owner="eve", key=key)
+    monkeypatch.undo()
+    assert (await world.live(hers.job_id)).payload == '{"copies":1,"to":"you"}'
+    again = await jobs.put_from("letters", {"to": "all"}, owner="ann", key=key)
+    assert again == (hers.job_id, PutOutcome.REPLACED)
 
 
 async def test_a_template_is_read_back_as_it_was_asked_for(world: World) -> None:

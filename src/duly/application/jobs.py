@@ -6,12 +6,12 @@ from itertools import count, repeat
 from typing import Any
 
 from duly.application.gathering import Gathering
-from duly.application.owners import job_known, require_own_key
+from duly.application.owners import holder_of_own, job_known
 from duly.application.places import Places
 from duly.application.retries import FailedFilter, Retried, Retries
 from duly.application.stopping import is_cancelled
 from duly.application.templates import template_known
-from duly.domain.errors import InvalidInput
+from duly.domain.errors import InvalidInput, Unavailable
 from duly.domain.ids import JobId, JobKey, Lane, Owner, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import (
@@ -114,8 +114,10 @@ class Jobs:
                 return Put((await job_known(tx, job_id, owner)).id, PutOutcome.CREATED)
             mould = await template_known(tx, template, owner)
             made = mould.snapshot(params, key=key, lane=lane, priority=priority, run_at=run_at)
-            await require_own_key(tx, made.new.key, owner)
+            holder = None if owner is None else await holder_of_own(tx, key, owner)
             (put,) = await tx.jobs.put([Entry(job_id, made.new, made.payload(), now, position)])
+            if owner is not None and put.outcome is not PutOutcome.CREATED and put.job_id != holder:
+                raise Unavailable(f"another job took the key {key!r} meanwhile; try again")
             if put.outcome is not PutOutcome.LEFT:
                 await tx.origins.save([(put.job_id, made.origin(mould.owner))])
             return put

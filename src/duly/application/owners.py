@@ -13,13 +13,14 @@ async def job_known(tx: Transaction, job_id: JobId, owner: str | None) -> Job | 
     return job
 
 
-async def require_own_key(tx: Transaction, key: JobKey | None, owner: str | None) -> None:
-    """A put under a key takes the place of the job that has it, which must not be somebody else's."""
-    if key is None or owner is None:
-        return
-    holder = await tx.jobs.holder_of(key)
-    if holder is not None and await owner_of_job(tx, holder) != owner:
+async def holder_of_own(tx: Transaction, key: JobKey | None, owner: str) -> JobId | None:
+    """The job whose place a put under a key takes, which must not be somebody else's."""
+    holder = None if key is None else await tx.jobs.holder_of(key)
+    if key is None or holder is None:
+        return None
+    if await owner_of_job(tx, holder) != owner:
         raise KeyOfAnother(key)
+    return holder.id
 
 
 async def owner_of_job(tx: Transaction, job: Job | FinishedJob) -> Owner | None:
