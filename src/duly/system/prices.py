@@ -6,13 +6,10 @@ from decimal import Decimal
 from functools import cache
 
 from duly.domain.amounts import NOTHING, Amount, amount_of_decimal
-from duly.domain.billing import FreeModels, Usage
+from duly.domain.billing import DEMO_MODEL, FreeModels, Usage
 from duly.domain.instants import Instant, moment_of
 
 CURRENCY = "USD"
-DEMO_MODEL = "offline:demo"
-"""What the demo's graphs ask; it costs something, so that there is something to see."""
-
 _DEMO_PRICE = 10
 """In millionths, for a token."""
 
