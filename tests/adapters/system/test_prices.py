@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from duly.domain.billing import FreeModels, Usage
+from duly.domain.billing import DEMO_MODEL, FreeModels, Usage
 from duly.domain.instants import Instant
 from duly.system import prices
 from duly.system.prices import TablePrices
@@ -59,3 +59,9 @@ def test_without_the_package_nothing_has_a_price(monkeypatch: pytest.MonkeyPatch
         assert TablePrices().price(CALL, currency="USD", at=NOW) is None
     finally:
         prices._table.cache_clear()
+
+
+def test_the_demos_model_costs_the_same_with_every_table() -> None:
+    usage = Usage(model=DEMO_MODEL, input_tokens=2, output_tokens=5)
+
+    assert TablePrices().price(usage, currency="EUR", at=Instant(0)) == 70
