@@ -166,7 +166,7 @@ def test_the_service_touches_no_ledger_and_the_worker_no_execution() -> None:
     )
     worker = (SOURCE / "worker" / "graph_runs.py").read_text(encoding="utf-8")
 
-    assert service == {"executions", "checkpoints"}
+    assert service == {"executions", "checkpoints", "reviews", "grants", "holds"}
     assert "self.runs.note_execution" in worker
     assert not [word for word in ("application.executions", "application.money") if word in worker]
 

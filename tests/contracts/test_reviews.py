@@ -1,6 +1,8 @@
 """Reviews on every store: a run that waits holds nothing but its lane, and one decision stands."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -440,3 +442,34 @@ async def test_a_pool_is_free_for_others_while_a_run_waits(world: World) -> None
     await world.put("other")
 
     assert [job.kind for job in await hand.claim()] == ["other"]
+
+
+@pytest.mark.parametrize("rival", ["suspend", "cancel", "expire"])
+async def test_whoever_comes_between_a_decision_and_its_run_leaves_neither_hanging(world: World, rival: str) -> None:
+    """At once, in two processes: the run goes on or has ended, and nothing is left that waits for nobody."""
+    home, other = await house(world.queue, asks), await world.another()
+    for number in range(8):
+        request = home.asks(f"k{number}", review_within_ms=1)
+        execution = await home.executions.execute(request)
+        (review,) = await world.queue.reviews.of_run(execution.run_id, owner="ann")
+        job_id, hand = await world.put(GRAPH_RUN), await world.hand()
+        (claimed,) = await hand.claim()
+        if rival != "suspend":
+            await world.queue.sessions.suspend(hand.session, claimed, execution.run_id)
+            world.clock.advance(1)
+        rivals: dict[str, Callable[[], Awaitable[object]]] = {
+            "suspend": partial(other.sessions.suspend, hand.session, claimed, execution.run_id),
+            "cancel": partial(other.jobs.cancel, job_id, reason="not needed"),
+            "expire": other.reviews.expire_some,
+        }
+
+        decided, _ = await asyncio.gather(
+            world.queue.reviews.decide(review.id, yes(), owner="ann"), rivals[rival](), return_exceptions=True
+        )
+
+        assert isinstance(decided, (Review, AlreadyDecided)), decided
+        await world.queue.jobs.stage()
+        assert await world.state(job_id) in ("ready", "CANCELLED")
+        for again in await hand.claim():
+            await hand.finish(again)
+        await world.keeps_the_laws()

@@ -56,7 +56,7 @@ def has_graphs() -> bool:
 
 def _declare_graphs(app: Duly) -> None:
     """By their places: what they need is loaded when the first of them runs."""
-    here, topic = "duly.dev.demo_graphs", {"topic": "the sea"}
+    here, topic = "duly.graphs.demo", {"topic": "the sea"}
     app.graph("demo-graph", f"{here}:poem", schedule=every("10s"), input=topic, max_cost="0.01")
     app.graph(
         REVIEW,

@@ -7,13 +7,10 @@ from functools import cache
 from typing import NamedTuple
 
 from duly.domain.amounts import NOTHING, Amount, amount_of_decimal, written_amount
-from duly.domain.billing import FreeModels, Usage
+from duly.domain.billing import DEMO_MODEL, FreeModels, Usage
 from duly.domain.instants import Instant, moment_of
 
 CURRENCY = "USD"
-DEMO_MODEL = "offline:demo"
-"""What the demo's graphs ask; it costs something, so that there is something to see."""
-
 _DEMO_PRICE = 10
 """In millionths, for a token."""
 
@@ -57,6 +54,8 @@ class TablePrices:
     def words(self, usage: Usage, *, currency: str, at: Instant) -> str | None:
         if self.is_free(usage.model):
             return "free"
+        if usage.model == DEMO_MODEL:
+            return f"{written_amount(Amount(_DEMO_PRICE * _MILLION))} per million tokens of {DEMO_MODEL}"
         table = _table() if currency == CURRENCY else None
         found = None if table is None else table(usage, at)
         if found is None:

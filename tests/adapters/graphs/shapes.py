@@ -11,8 +11,8 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, Send, interrupt
 
+from duly.domain.billing import DEMO_MODEL
 from duly.graphs.offline import OfflineChat
-from duly.system.prices import DEMO_MODEL
 
 model = OfflineChat(model=DEMO_MODEL, prefix="about ")
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from duly.domain.billing import FreeModels, Usage
+from duly.domain.billing import DEMO_MODEL, FreeModels, Usage
 from duly.domain.instants import Instant
 from duly.system import prices
 from duly.system.prices import TablePrices
@@ -73,3 +73,10 @@ def test_the_price_that_was_used_is_said_in_words() -> None:
     assert table.words(used, currency="EUR", at=NOW) is None
     assert table.words(Usage(model="nobody:sells-this", input_tokens=1), currency="USD", at=NOW) is None
     assert table.words(Usage(model="gpt-4o"), currency="USD", at=NOW) is None
+
+
+def test_the_demos_model_costs_the_same_with_every_table() -> None:
+    usage = Usage(model=DEMO_MODEL, input_tokens=2, output_tokens=5)
+
+    assert TablePrices().price(usage, currency="EUR", at=Instant(0)) == 70
+    assert TablePrices().words(usage, currency="EUR", at=Instant(0)) == f"10.00 per million tokens of {DEMO_MODEL}"

@@ -27,7 +27,7 @@ from duly.domain.billing.budgets import (
 )
 from duly.domain.billing.findings import MoneyFinding, MoneyLaw, MoneyVerdict, Recorded, findings_of
 from duly.domain.billing.holds import HOLD_LEASE, Hold, HoldDiffers, HoldEnded, HoldState, UnknownHold
-from duly.domain.billing.models import FreeModels, free_models_of
+from duly.domain.billing.models import DEMO_MODEL, FreeModels, free_models_of
 from duly.domain.billing.receipts import (
     LONGEST_MODEL,
     Receipt,
@@ -40,6 +40,7 @@ from duly.domain.billing.receipts import (
 )
 
 __all__ = [
+    "DEMO_MODEL",
     "EVER",
     "HOLD_LEASE",
     "LONGEST_MODEL",

@@ -7,6 +7,9 @@ from duly.domain.billing.receipts import LONGEST_MODEL
 from duly.domain.errors import InvalidInput
 from duly.domain.texts import text_of
 
+DEMO_MODEL = "offline:demo"
+"""What the demo's graphs ask; it costs something, so that there is something to see."""
+
 
 @dataclass(frozen=True, slots=True)
 class FreeModels:

@@ -6,8 +6,8 @@ from langchain_core.messages import HumanMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
 
+from duly.domain.billing import DEMO_MODEL
 from duly.graphs.offline import OfflineChat
-from duly.system.prices import DEMO_MODEL
 
 
 class Poem(TypedDict, total=False):
