@@ -12,7 +12,10 @@ from duly.domain.schedules import Target
 from duly.domain.texts import text_of
 
 _GRANT = "grant_id"
-_KNOWN = frozenset({"graph_id", _GRANT, "input", "key", "max_cost", "on_crash", "timeout_ms"})
+_KNOWN = frozenset(
+    {"graph_id", _GRANT, "input", "key", "max_cost", "on_crash", "timeout_ms"}
+    | {"review_within_ms", "review_default", "review_value"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

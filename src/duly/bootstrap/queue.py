@@ -1,13 +1,9 @@
-"""Joins ports and adapters: the only place that names a database, a clock or a pair of dice."""
+"""The use cases and the processes that do them, on one store."""
 
-import asyncio
-import inspect
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from duly.application.accounts import Accounts
@@ -50,11 +46,12 @@ from duly.application.webhooks import EndpointBook, Webhooks
 from duly.application.why import Why
 from duly.application.workflow_targets import Payer
 from duly.application.workflows import Workflows
+from duly.bootstrap.stores import is_postgres, open_storage, reading, require_database, storage_opener
 from duly.courier.courier import Courier
 from duly.domain.billing import FreeModels
-from duly.domain.errors import InvalidInput, NotFound
+from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
-from duly.domain.instants import Micros, moment_of
+from duly.domain.instants import Micros
 from duly.domain.webhooks.deliveries import DEFAULT_PACE, DeliveryPace
 from duly.domain.webhooks.events import Ended
 from duly.graphs.dag import DagGraphs
@@ -67,9 +64,7 @@ from duly.ports.storage import ReadOnlyStorage, Storage
 from duly.ports.telemetry import Telemetry
 from duly.ports.tracing import Tracing
 from duly.settings import Settings as Settings  # noqa: PLC0414 - front doors take it from here
-from duly.settings import all_problems, settings_from
 from duly.storage.facts import StoreFacts as StoreFacts  # noqa: PLC0414 - front doors take it from here
-from duly.system.clock import SystemClock
 from duly.system.dice import SystemDice
 from duly.system.prices import TablePrices
 from duly.system.tracing import tracing_of
@@ -79,13 +74,10 @@ from duly.worker.commands import command as command  # noqa: PLC0414
 from duly.worker.commands import commands as commands  # noqa: PLC0414
 from duly.worker.context import JobContext as JobContext  # noqa: PLC0414
 from duly.worker.context import Stopped as Stopped  # noqa: PLC0414
-from duly.worker.coroutines import in_loop
 from duly.worker.direct_calls import DirectCalls as DirectCalls  # noqa: PLC0414
 from duly.worker.handlers import DoNotRetry as DoNotRetry  # noqa: PLC0414
 from duly.worker.handlers import Handler as Handler  # noqa: PLC0414
-from duly.worker.isolation import isolated
 from duly.worker.pulse import OwnThread, ThreadPulse
-from duly.worker.threads import in_thread
 from duly.worker.traces import own_frames as own_frames  # noqa: PLC0414
 from duly.worker.worker import GRACE as GRACE  # noqa: PLC0414
 from duly.worker.worker import PATIENCE
@@ -198,7 +190,7 @@ class Queue:
 
     def within(self, connection: object) -> Jobs:
         """Puts in the transaction of a caller's own Postgres connection: committed with it, and gone with it."""
-        if not _is_postgres(self.settings.database_url):
+        if not is_postgres(self.settings.database_url):
             raise InvalidInput(
                 "connection",
                 "the database is SQLite, whose one writer takes part in nobody's transaction",
@@ -295,7 +287,7 @@ class Queue:
             service = self.executions(graphs, pace=pace)
             transport = httpx2.ASGITransport(internal_api(self, service, ServiceAccess(secret=secret)))
         else:
-            secret = _internal_token(self.settings)
+            secret = internal_token(self.settings)
         client = httpx2.AsyncClient(
             base_url=url or "http://127.0.0.1",
             transport=transport,
@@ -349,50 +341,13 @@ class Queue:
         return self.settings.database_url == ":memory:"
 
     def _pulse(self) -> ThreadPulse:
-        return ThreadPulse(_storage_opener(self.settings), self.dice)
+        return ThreadPulse(storage_opener(self.settings), self.dice)
 
     def _own_thread(self) -> OwnThread:
-        return OwnThread(_storage_opener(self.settings))
+        return OwnThread(storage_opener(self.settings))
 
     async def close(self) -> None:
         await self.storage.close()
-
-
-def handler_for(function: Callable[..., object], *, isolate: bool = False) -> Handler:
-    """As a function runs best: async ones in the worker's loop, plain ones in a thread, isolated ones in a process."""
-    if isolate:
-        return isolated(function)
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004 - of an object, not whether
-        return in_loop(function)  # type: ignore[arg-type]
-    return in_thread(function)
-
-
-async def open_storage(settings: Settings, *, for_heart: bool = False) -> Storage:
-    """Drivers are imported where they are chosen: SQLite users need no Postgres driver.
-
-    A heart needs one connection and no hints.
-    """
-    url = settings.database_url
-    if _is_postgres(url):
-        _require_postgres_driver()
-        from duly.storage.postgres.limits import Limits  # noqa: PLC0415
-        from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
-
-        if for_heart:
-            return await PostgresStorage.open(url, limits=Limits(connections=1), migrate=False, listening=False)
-        return await PostgresStorage.open(url, listen_url=settings.listen_url)
-    from duly.storage.sqlite.storage import SqliteStorage  # noqa: PLC0415
-
-    return await SqliteStorage.open(_path_of(url))
-
-
-async def reading(settings: Settings, look: Callable[[ReadOnlyStorage], Awaitable[T]]) -> T:
-    """What `look` sees of a database as it is: nothing is created, migrated or written."""
-    storage = await _open_to_read(settings)
-    try:
-        return await look(storage)
-    finally:
-        await storage.close()
 
 
 async def looking(settings: Settings, look: Callable[[Queue], Awaitable[T]]) -> T:
@@ -407,7 +362,7 @@ async def looking(settings: Settings, look: Callable[[Queue], Awaitable[T]]) -> 
 async def changing(settings: Settings, change: Callable[[Queue], Awaitable[T]], *, creates: bool) -> T:
     """The use cases on a database that is brought up to date; unless `creates`, it must be there."""
     if not creates:
-        _require_database(settings, "change")
+        require_database(settings, "change")
     queue = await Queue.open(settings)
     try:
         return await change(queue)
@@ -415,144 +370,12 @@ async def changing(settings: Settings, change: Callable[[Queue], Awaitable[T]], 
         await queue.close()
 
 
-async def store_facts(settings: Settings) -> StoreFacts:
-    """What the database says of itself, whatever its schema is."""
-    if _is_postgres(settings.database_url):
-        _require_postgres_driver()
-        from duly.storage.postgres.facts import postgres_facts  # noqa: PLC0415
-
-        return await postgres_facts(settings.database_url)
-    _require_database(settings, "look at")
-    from duly.storage.sqlite.facts import sqlite_facts  # noqa: PLC0415
-
-    return sqlite_facts(_path_of(settings.database_url))
-
-
-def problems_of_environment() -> Sequence[InvalidInput]:
-    return all_problems(os.environ)
-
-
-def _require_database(settings: Settings, purpose: str) -> None:
-    if _is_postgres(settings.database_url):
-        return
-    path = _path_of(settings.database_url)
-    if not _exists(path):
-        raise NotFound(f"there is no database {path}; name the one to {purpose} in DULY_DATABASE_URL")
-
-
-def _require_postgres_driver() -> None:
-    try:
-        import duly.storage.postgres.connections  # noqa: F401, PLC0415
-    except ImportError as missing:
-        raise InvalidInput(
-            "DULY_DATABASE_URL", "names a Postgres database", fix="pip install 'duly[postgres]'"
-        ) from missing
-
-
-async def _open_to_read(settings: Settings) -> ReadOnlyStorage:
-    if _is_postgres(settings.database_url):
-        return await open_storage(settings, for_heart=True)
-    _require_database(settings, "read")
-    path = _path_of(settings.database_url)
-    from duly.storage.sqlite.reader import SqliteReader  # noqa: PLC0415
-
-    return await SqliteReader.open(path)
-
-
-async def serve(
-    queue: Queue,
-    *,
-    host: str,
-    port: int,
-    stop: asyncio.Event,
-    on_ready: Callable[[str], None] | None = None,
-    metrics: Callable[[], Awaitable[bytes]] | None = None,
-    graphs: Registry | None = None,
-    handlers: Callable[[], Mapping[str, Handler]] | None = None,
-) -> None:
-    """The HTTP API until `stop` is set. On a loopback address nobody needs a token; on any other everybody does.
-
-    With `graphs` it is their execution service, too, for callers that show the internal API's token; with `handlers`
-    it takes direct calls, which may go on for the grace once it is told to stop.
-    The API is imported where it is served: whoever only uses the queue does not wait for a web framework.
-    """
-    from duly.http.access import Access  # noqa: PLC0415
-    from duly.http.api import create_api  # noqa: PLC0415
-    from duly.http.cron import PREFIXES  # noqa: PLC0415
-    from duly.http.executions import add_internal_api  # noqa: PLC0415
-    from duly.http.inbound import Inbound  # noqa: PLC0415
-    from duly.http.server import serve as serve_api  # noqa: PLC0415
-    from duly.http.services import ServiceAccess, ServicesToo  # noqa: PLC0415
-
-    public = Access.at(host, asks_for_tokens=queue.settings.loopback == "tokens")
-    token = queue.settings.internal_api_token
-    services = None if token is None else ServiceAccess(secret=token)
-    api = create_api(
-        queue,
-        access=ServicesToo(is_local=public.is_local, services=services, prefixes=PREFIXES),
-        metrics=metrics or queue.metrics,
-        secrets=Inbound(standard=queue.settings.inbound_secret, plane=queue.settings.plane_secret),
-    )
-    executions = None if graphs is None else queue.executions(graphs)
-    if executions is not None:
-        secret, public_key = _internal_token(queue.settings), queue.settings.internal_api_public_key
-        add_internal_api(api, queue, executions, ServiceAccess(secret=secret, public_key=public_key))
-    if handlers is not None:
-        api.state.direct_calls = queue.direct_calls(handlers=handlers, name=f"duly serve {os.getpid()}")
-    is_over = asyncio.Event()
-    forgetting = asyncio.create_task(queue.requests.keep_forgetting())
-    closing = asyncio.create_task(_close_calls(api.state.direct_calls, stop, is_over, grace=queue.settings.grace))
-    try:
-        await serve_api(api, host=host, port=port, stop=is_over, on_ready=on_ready)
-    finally:
-        stop.set()
-        await asyncio.gather(closing, return_exceptions=True)
-        forgetting.cancel()
-        await asyncio.gather(forgetting, return_exceptions=True)
-        if executions is not None:
-            await executions.close()
-
-
-async def _close_calls(
-    calls: DirectCalls | None, stop: asyncio.Event, is_over: asyncio.Event, *, grace: Micros
-) -> None:
-    """Callers are answered before the server goes."""
-    await stop.wait()
-    try:
-        if calls is not None:
-            await calls.close(grace=grace)
-    finally:
-        is_over.set()
-
-
-def _internal_token(settings: Settings) -> str:
+def internal_token(settings: Settings) -> str:
     if settings.internal_api_token is None:
         raise InvalidInput(
             "DULY_INTERNAL_API_TOKEN", "is not set", fix="set it alike for the execution service and for every worker"
         )
     return settings.internal_api_token
-
-
-def _is_postgres(url: str) -> bool:
-    return url.startswith(("postgresql://", "postgres://"))
-
-
-def _path_of(url: str) -> str:
-    if "://" in url and not url.startswith("sqlite:///"):
-        raise InvalidInput(
-            "DULY_DATABASE_URL", f"{url.partition('://')[0]!r} is no store of Duly", fix="use a path or postgresql://…"
-        )
-    return url.removeprefix("sqlite:///")
-
-
-def database_file(settings: Settings) -> Path | None:
-    """None if the database is no file."""
-    url = settings.database_url
-    return None if _is_postgres(url) or url == ":memory:" else Path(_path_of(url)).absolute()
-
-
-def _storage_opener(settings: Settings) -> Callable[[], Awaitable[Storage]]:
-    return lambda: open_storage(settings, for_heart=True)
 
 
 def _worded(ended: Ended) -> tuple[str, str]:
@@ -573,38 +396,3 @@ def _new_meter() -> "Meter":
     from duly.system.telemetry import Telemetry as Meter  # noqa: PLC0415
 
     return Meter()
-
-
-def configure_logging(settings: Settings, *, level: str = "info") -> None:
-    """For the whole process, so it is for front doors to call; `level` is theirs unless the settings name one."""
-    from duly.system.telemetry import configure_logging as configure  # noqa: PLC0415
-
-    configure(settings.log_level or level, json=settings.logs_json)
-
-
-def settings_of_environment() -> Settings:
-    return settings_from(os.environ)
-
-
-def moment() -> datetime:
-    """Now, for front doors that show times."""
-    return moment_of(SystemClock().now())
-
-
-async def backup(settings: Settings, to: str, *, on_progress: Callable[[int, int], None] | None = None) -> None:
-    """Copies a SQLite database while others use it; a path that leads nowhere is not an empty database to copy."""
-    if _is_postgres(settings.database_url):
-        raise InvalidInput("DULY_DATABASE_URL", "names a Postgres database", fix="back it up with pg_dump")
-    _require_database(settings, "copy")
-    path = _path_of(settings.database_url)
-    from duly.storage.sqlite.storage import SqliteStorage  # noqa: PLC0415
-
-    storage = await SqliteStorage.open(path)
-    try:
-        await storage.backup(to, on_progress=on_progress)
-    finally:
-        await storage.close()
-
-
-def _exists(path: str) -> bool:
-    return Path(path).exists()
