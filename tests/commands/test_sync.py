@@ -29,6 +29,12 @@ schedules:
 """
 
 
+@pytest.fixture(autouse=True)
+def free_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here is paid for."""
+    monkeypatch.setenv("DULY_FREE_MODELS", "ollama:*")
+
+
 def written(tmp_path: Path, text: str, name: str = "system.toml") -> str:
     (tmp_path / name).write_text(text, encoding="utf-8")
     return name

@@ -23,6 +23,7 @@ from duly.domain.governance import (
 )
 from duly.domain.grants import Grant
 from duly.domain.ids import GrantId, ScheduleId
+from duly.domain.instants import Instant
 from duly.domain.payloads import Payload, json_of, value_of
 from duly.domain.pools import UnknownPool
 from duly.domain.schedules import SYSTEM, Schedule, ScheduleState, new_schedule
@@ -43,8 +44,8 @@ class Governance:
             raise InvalidInput("schedules", f"has {len(governed)} of them", fix=f"use at most {MOST_GOVERNED}")
         if len(wanted) < len(governed):
             raise InvalidInput("schedules", "names one twice", fix="give each a name of its own")
-        sync = _Sync(self.schedules, wanted, is_dry=dry_run)
         storage = self.schedules.storage
+        sync = _Sync(self.schedules, wanted, is_dry=dry_run, now=storage.clock.now())
         lines = await (storage.read(sync.work) if dry_run else storage.transact(sync.work))
         for _, changed in sync.made.values():
             self.schedules.told(changed)
@@ -58,11 +59,14 @@ class _Sync:
     schedules: Schedules
     wanted: Mapping[ScheduleId, Governed]
     is_dry: bool
+    now: Instant
     made: dict[ScheduleId, tuple[Synced, Changed]] = field(default_factory=dict)
     _drawn: dict[ScheduleId, tuple[Drawn, GrantId]] = field(default_factory=dict)
 
     async def work(self, tx: Transaction) -> list[Synced]:
-        """In order of id, so that two syncs never wait for each other."""
+        """In order of id, so that two syncs never wait for each other; those that grant take turns."""
+        if not self.is_dry and any(each.graph_id is not None for each in self.wanted.values()):
+            await tx.accounts.lock_user(SYSTEM, now=self.now)
         known = [each.schedule_id for each in await tx.declarations.of_program(SYSTEM, PROGRAM)]
         lines = [await self._line(tx, schedule_id) for schedule_id in sorted({*self.wanted, *known})]
         return [line for line in lines if line is not None]
@@ -94,6 +98,8 @@ class _Sync:
             return Synced(id=schedule.id, fate=Fate.UNCHANGED, before=schedule, after=schedule, is_held=held)
         drawn, _ = self._draw(governed.id)
         await self._require_possible(tx, governed, drawn)
+        if not self.is_dry:
+            await self._granted(tx, governed, grant_id)
         changed = await self._written(tx, governed, schedule, changes)
         if changed is None:  # another sync was faster, and has committed
             return await self._made_so(tx, governed, await tx.schedules.lock(governed.id))
@@ -106,7 +112,7 @@ class _Sync:
         )
         if not self.is_dry:
             await tx.declarations.save(_declaration(governed.id))
-            await self._granted(tx, governed, grant_id)
+            await tx.grants.assign(governed.id, grant_id)
             self.made[governed.id] = (line, changed)
         return line
 
@@ -160,7 +166,7 @@ class _Sync:
         return _UNDRAWN if self.is_dry else grant_id
 
     async def _granted(self, tx: Transaction, governed: Governed, grant_id: GrantId | None) -> None:
-        """A new grant is at the cost of the system's account, which may have to be opened first."""
+        """Before the schedule that names it: a new one, at the cost of the system's account, opened if need be."""
         drawn, drawn_id = self._draw(governed.id)
         now = drawn.now
         if grant_id == drawn_id:
@@ -168,7 +174,6 @@ class _Sync:
             await tx.accounts.add(account, VirtualKey(id=KEY, account_id=ACCOUNT, is_default=True, created_at=now))
             scopes = (f"graph:execute:{governed.graph_id}",)
             await tx.grants.add(Grant(id=drawn_id, user_id=SYSTEM, account_id=ACCOUNT, scopes=scopes, created_at=now))
-        await tx.grants.assign(governed.id, grant_id)
 
     async def _require_possible(self, tx: Transaction, governed: Governed, drawn: Drawn) -> None:
         if is_over(governed.cadence, drawn.now):
