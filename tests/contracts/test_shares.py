@@ -37,14 +37,14 @@ async def _shares(world: World) -> dict[str, str | None]:
 
 @pytest.mark.req("RISK-01")
 async def test_a_flood_of_one_owner_leaves_places_for_another(world: World) -> None:
-    await _fair(world)
+    await _fair(world, slots=6)
     await _put(world, "ann", 20)
     await _put(world, "bob", 2)
     hand = await world.hand(8)
 
     first = await hand.claim(8, FAIR)
     assert _kinds(first) == {"ann": 2, "bob": 2}
-    assert await hand.claim(8, FAIR) == []
+    assert await hand.claim(8, FAIR) == [], "there is room, and it is not hers"
 
     (done,) = [job for job in first if job.kind == "ann"][:1]
     assert _kinds(await _next(hand, done)) == {"ann": 1}, "her next, as soon as one of hers has ended"
