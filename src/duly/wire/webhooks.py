@@ -5,8 +5,6 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from duly.domain.groups import Group as DomainGroup
-from duly.domain.groups import GroupMode, GroupStatus
 from duly.domain.instants import moment_of
 from duly.domain.jobs import FinishedJob
 from duly.domain.runs import Run
@@ -15,6 +13,7 @@ from duly.domain.webhooks.deliveries import Delivery as DomainDelivery
 from duly.domain.webhooks.deliveries import DeliveryState
 from duly.domain.webhooks.endpoints import LONGEST_ROTATION_S, ROTATION, Endpoint
 from duly.domain.webhooks.events import PATTERNS, Ended
+from duly.wire.groups import group_shape
 from duly.wire.jobs import job_shape
 from duly.wire.moments import Moment, moment_or_none
 from duly.wire.runs import run_shape
@@ -103,21 +102,6 @@ class DeliveryDetail(Delivery):
     log: list[DeliveryAttempt]
 
 
-class ToldGroup(Shape):
-    id: str
-    owner: str
-    name: str
-    mode: GroupMode
-    status: GroupStatus
-    stop_on_failure: bool
-    size: int
-    open: int
-    cancel_reason: str | None
-    webhook_url: str | None
-    created_at: Moment
-    ended_at: Moment | None
-
-
 class Told(Shape):
     """The body of a webhook."""
 
@@ -186,23 +170,6 @@ def delivery_detail_shape(delivery: DomainDelivery, attempts: Sequence[DomainAtt
         for each in attempts
     ]
     return DeliveryDetail(**delivery_fields(delivery), log=log)
-
-
-def group_shape(group: DomainGroup) -> ToldGroup:
-    return ToldGroup(
-        id=group.id,
-        owner=group.owner,
-        name=group.name,
-        mode=group.mode,
-        stop_on_failure=group.stop_on_failure,
-        status=group.status,
-        size=group.size,
-        open=group.open,
-        cancel_reason=group.cancel_reason,
-        webhook_url=group.webhook_url,
-        created_at=moment_of(group.created_at),
-        ended_at=moment_or_none(group.ended_at),
-    )
 
 
 def worded(ended: Ended) -> tuple[str, str]:
