@@ -25,9 +25,9 @@ import duly.http.executions
 import duly.http.server
 import duly.system.telemetry
 import duly.worker.graph_runs  # noqa: F401
-from duly import bootstrap
 from duly.__main__ import main
 from duly.application.attempts import AttemptPace
+from duly.bootstrap import queue as wiring
 from duly.domain.instants import SECOND, Micros
 from tests.acceptance import crash_points
 from tests.acceptance.crash_points import CrashPoint, Watch
@@ -49,7 +49,7 @@ def live(
         os.dup2(errors, stream)
     noted = (folder / f"{name}.statements").open("a", buffering=1)
     crash_points.install(Watch(crash_at, lambda statement: print(statement, file=noted)))
-    vars(bootstrap)["AttemptPace"] = PACE
+    vars(wiring)["AttemptPace"] = PACE
     sys.exit(main(list(command)))
 
 
