@@ -36,7 +36,7 @@ def test_an_account_is_opened_credited_and_its_statement_read(shell: Shell) -> N
     assert done(shell("account", "list", "--json"))["items"] == [again]
     statement = done(shell("account", "statement", opened["id"], "--json"))
     assert set(statement) == set(AccountStatement.model_fields)
-    assert "invoice 17" in shell("account", "statement", opened["id"]).out
+    assert "invoice 17" in shell("account", "statement", opened["id"], "--most", "5").out
     assert shell("account", "list", "--owner", "bob").err.startswith("no accounts")
 
 

@@ -50,11 +50,11 @@ def test_it_says_what_it_creates_updates_with_which_fields_leaves_and_pauses(she
 
     assert said.out.splitlines() == [
         "paused     governance:cleanup",
-        "    enabled: True → False",
+        "    enabled: true → false",
         "updated    governance:govern",
         "    timezone: Europe/Berlin → Europe/Paris",
         "    model: ollama:llama3 → ollama:qwen3",
-        "    input: {'message': 'GOVERN'} → {'message': 'GO'}",
+        '    input: {"message": "GOVERN"} → {"message": "GO"}',
         "0 created, 1 updated, 0 unchanged, 1 paused",
     ]
     listed = json.loads(shell("schedule", "list", "--json").out)["items"]
@@ -73,6 +73,25 @@ def test_for_programs_it_is_one_line_of_json_and_a_dry_run_changes_nothing(shell
     assert json.loads(dry.out) == {**wet, "dry_run": True}
     assert set(wet) == set(SyncReport.model_fields)
     assert json.loads(shell("sync", file, "--dry-run", "--json").out)["unchanged"] == 2
+
+
+def test_what_cannot_be_paid_is_refused_dry_or_not_and_says_what_helps(shell: Shell, tmp_path: Path) -> None:
+    shell("sync", written(tmp_path, "[schedules]", "none.toml"))
+    unknown = written(tmp_path, FILE.replace("ollama:llama3", "somebodys"))
+    for flags in ([], ["--dry-run"]):
+        said = shell("sync", unknown, *flags)
+        assert (said.code, said.out) == (5, "")
+        assert "name it in DULY_FREE_MODELS" in said.err
+    paid = written(tmp_path, FILE.replace("ollama:llama3", "gpt-4o"))
+    assert shell("sync", paid, "--dry-run").code == 5
+    refused = shell("sync", paid)
+    assert (refused.code, refused.out) == (5, "")
+
+    credit = refused.err.partition("add credit first: duly ")[2].split()
+    assert shell(*credit).code == 0
+    dry, wet = shell("sync", paid, "--dry-run"), shell("sync", paid)
+
+    assert (dry.code, wet.code, dry.out) == (0, 0, wet.out), wet.err
 
 
 @pytest.mark.store("sqlite")

@@ -42,7 +42,7 @@ def test_a_webhook_is_tested_disabled_and_its_delivery_sent_again(shell: Shell) 
     assert done(shell("webhook", "resend", sent["id"], "--json"))["state"] == "pending"
     assert set(done(shell("webhook", "delivery", sent["id"], "--json"))) == set(DeliveryDetail.model_fields)
     assert "not tried yet" in shell("webhook", "delivery", sent["id"]).err
-    assert sent["id"] in shell("webhook", "deliveries", "--about", hook).out
+    assert sent["id"] in shell("webhook", "deliveries", "--about", hook, "--most", "5").out
     assert shell("webhook", "delete", hook, "--dry-run").code == 0
     assert shell("webhook", "delete", hook, "--yes").code == 0
     assert done(shell("webhook", "list", "--json"))["items"] == []

@@ -52,6 +52,7 @@ def test_what_is_wrong_is_said_in_one_line_and_nothing_is_done(here: Shell, tmp_
     asked = here("workflow", "run", "none", "--wait", "--timeout", "1s", **environment)
 
     assert (nobody.code, missing.code, unknown.code, asked.code) == (2, 2, 3, 3)
+    assert missing.err == "duly: FILE: none.json: No such file or directory (name a file that can be read)\n"
     assert "nodes.a.action: no program has an action 'send'" in nobody.err
     assert unknown.err.strip().endswith("see: duly workflow list")
 

@@ -339,7 +339,9 @@ async def test_a_budget_that_asks_opens_a_review_and_an_approved_run_goes_beyond
 
     (review,) = await world.queue.reviews.of_run(execution.run_id, owner="ann")
     assert (execution.status, review.kind) == (ExecutionStatus.WAITING, ReviewKind.BUDGET)
-    assert "may spend 0.50 a day" in value_of(review.question)["over_budget"]
+    question = value_of(review.question)
+    assert "may spend 0.50 a day" in question["over_budget"]
+    assert (question["asked"], question["limit"]) == ("1.00", "0.50")
     assert (await world.queue.accounts.get(home.account_id, owner=None)).balance.held == 0
     with pytest.raises(InvalidInput, match="nothing to edit"):
         await world.queue.reviews.decide(review.id, yes(verdict=Verdict.EDIT, value=1), owner="ann")

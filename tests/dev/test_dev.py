@@ -92,7 +92,7 @@ def test_without_langgraph_the_demo_goes_on_without_graphs_and_says_how_to_get_i
         "u.find_spec = lambda name, *more: None if name == 'langgraph' else real(name, *more)\n"
     )
     with dev(tmp_path, PYTHONPATH=str(tmp_path)) as process:
-        process.until(lambda line: line.startswith("pip install 'duly[langgraph]' adds "))
+        process.until(lambda line: line.startswith("`pip install 'duly[langgraph]'` adds "))
         process.until(ran("demo-interval"))
 
         assert "demo-graph" not in process.text

@@ -126,6 +126,19 @@ def schedule(name: str, cadence: str, now: Instant = SLOT) -> Schedule:
     )
 
 
+def test_slots_in_a_row_with_one_fate_are_one_line() -> None:
+    file = io.StringIO()
+    late = [decision(Fate.SKIPPED, reason=Reason.OVERLAP, detail="run_1 was still running") for _ in range(3)]
+    other = decision(Fate.SKIPPED, reason=Reason.OVERLAP, detail="run_2 was still running")
+
+    screen_on(file).decided([*late, other])
+
+    assert [line.partition("12:00:00  ")[2] for line in file.getvalue().splitlines()] == [
+        "skipped (3 slots): overlap, run_1 was still running",
+        "skipped: overlap, run_2 was still running",
+    ]
+
+
 def test_schedules_are_shown_in_words_with_their_next_five_fires() -> None:
     file = io.StringIO()
 

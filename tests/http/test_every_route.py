@@ -1,5 +1,6 @@
 """Every route there is, found in the API's own description, so that a new one is covered when it comes."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -230,4 +231,7 @@ async def test_the_root_leads_people_to_the_page_and_tells_programs_where_things
     assert {page.headers["vary"], index.headers["vary"]} == {"Accept"}
     for path in index.json()["links"].values():
         assert (await quick_site.local.get(path)).status_code == 200, path
+    paths = (await quick_site.local.get("/openapi.json")).json()["paths"]
+    nouns = {path for path, told in paths.items() if re.fullmatch("/api/v1/[a-z]+", path) and "get" in told}
+    assert nouns <= set(index.json()["links"].values())
     is_problem(await quick_site.stranger.get("/"), 401)

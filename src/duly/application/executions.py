@@ -13,7 +13,7 @@ from duly.application.grants import Grants
 from duly.application.money import Money, end_in
 from duly.application.schedules import Changed, Schedules
 from duly.application.untraced import Untraced
-from duly.domain.amounts import NOTHING, UNIT, Amount
+from duly.domain.amounts import NOTHING, UNIT, Amount, written_amount
 from duly.domain.billing import HoldState, OnExceeded, OverBudget, UnknownHold
 from duly.domain.errors import DulyError, Refused, Unavailable
 from duly.domain.executions import (
@@ -423,7 +423,8 @@ async def _ask(tx: Transaction, waiting: Execution, kind: ReviewKind, ids: Seque
 
 
 def _over_budget(over: OverBudget) -> Ended:
-    about = {"over_budget": str(over), "budget_id": over.budget_id, "asked": over.asked, "limit": over.limit}
+    amounts = {"asked": written_amount(over.asked), "limit": written_amount(over.limit)}
+    about = {"over_budget": str(over), "budget_id": over.budget_id, **amounts}
     return Ended(ok=None, result=json_of(about, field="question"))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from duly.application.accounts import CURRENCY
 from duly.application.batch import Drawn
 from duly.application.schedules import ACTIVE, Changed, Changes, Schedules, is_over, is_so, require_pool
-from duly.domain.billing import Account, VirtualKey
+from duly.domain.billing import Account, PaymentRequired, VirtualKey
 from duly.domain.declarations import Declaration
 from duly.domain.errors import InvalidInput
 from duly.domain.governance import (
@@ -22,6 +22,7 @@ from duly.domain.governance import (
     Synced,
 )
 from duly.domain.grants import Grant
+from duly.domain.graph_targets import graph_target_of
 from duly.domain.ids import GrantId, ScheduleId
 from duly.domain.instants import Instant
 from duly.domain.payloads import Payload, json_of, value_of
@@ -46,7 +47,12 @@ class Governance:
             raise InvalidInput("schedules", "names one twice", fix="give each a name of its own")
         storage = self.schedules.storage
         sync = _Sync(self.schedules, wanted, is_dry=dry_run, now=storage.clock.now())
-        lines = await (storage.read(sync.work) if dry_run else storage.transact(sync.work))
+        try:
+            lines = await (storage.read(sync.work) if dry_run else storage.transact(sync.work))
+        except PaymentRequired:
+            if not dry_run:  # the refusal says how to credit the account: it has to be there
+                await storage.transact(sync.open_account)
+            raise
         for _, changed in sync.made.values():
             self.schedules.told(changed)
         return lines
@@ -98,7 +104,9 @@ class _Sync:
             return Synced(id=schedule.id, fate=Fate.UNCHANGED, before=schedule, after=schedule, is_held=held)
         drawn, _ = self._draw(governed.id)
         await self._require_possible(tx, governed, drawn)
-        if not self.is_dry:
+        if self.is_dry:
+            await self._require_payable(tx, governed)
+        else:
             await self._granted(tx, governed, grant_id)
         changed = await self._written(tx, governed, schedule, changes)
         if changed is None:  # another sync was faster, and has committed
@@ -170,10 +178,20 @@ class _Sync:
         drawn, drawn_id = self._draw(governed.id)
         now = drawn.now
         if grant_id == drawn_id:
-            account = Account(id=ACCOUNT, owner=SYSTEM, name="system", currency=CURRENCY, created_at=now)
-            await tx.accounts.add(account, VirtualKey(id=KEY, account_id=ACCOUNT, is_default=True, created_at=now))
+            await self.open_account(tx)
             scopes = (f"graph:execute:{governed.graph_id}",)
             await tx.grants.add(Grant(id=drawn_id, user_id=SYSTEM, account_id=ACCOUNT, scopes=scopes, created_at=now))
+
+    async def open_account(self, tx: Transaction) -> None:
+        key = VirtualKey(id=KEY, account_id=ACCOUNT, is_default=True, created_at=self.now)
+        await tx.accounts.add(_account(self.now), key)
+
+    async def _require_payable(self, tx: Transaction, governed: Governed) -> None:
+        """What saving it would refuse; a dry run has neither grant nor account to be refused by."""
+        asked = graph_target_of(governed.target)
+        if asked is not None and asked.model is not None:
+            account = await tx.accounts.get(ACCOUNT) or _account(self.now)
+            self.schedules.graphs.require_payable(asked.model, account)
 
     async def _require_possible(self, tx: Transaction, governed: Governed, drawn: Drawn) -> None:
         if is_over(governed.cadence, drawn.now):
@@ -191,6 +209,10 @@ class _Sync:
         if schedule_id not in self._drawn:
             self._drawn[schedule_id] = (self.schedules.draw(), GrantId(self.schedules.dice.new_id("grant")))
         return self._drawn[schedule_id]
+
+
+def _account(now: Instant) -> Account:
+    return Account(id=ACCOUNT, owner=SYSTEM, name="system", currency=CURRENCY, created_at=now)
 
 
 def _new(governed: Governed, changes: Changes, drawn: Drawn) -> Schedule:

@@ -61,16 +61,20 @@ class GraphGrants:
     async def require_payable_in(self, tx: Transaction, target: Target) -> None:
         """Refuses a paid model on an account with nothing left, or one without a price; free ones, and none, pass."""
         asked = graph_target_of(target)
-        if asked is None or asked.model is None or asked.grant_id is None or self.prices.is_free(asked.model):
+        if asked is None or asked.model is None or asked.grant_id is None:
             return
         grant = await tx.grants.get(GrantId(asked.grant_id))
         if grant is None:
             return
-        account = await account_in(tx, grant.account_id, None)
-        if not self.prices.knows(asked.model, currency=account.currency):
-            raise UnknownPrice(asked.model, account.currency)
+        self.require_payable(asked.model, await account_in(tx, grant.account_id, None))
+
+    def require_payable(self, model: str, account: Account) -> None:
+        if self.prices.is_free(model):
+            return
+        if not self.prices.knows(model, currency=account.currency):
+            raise UnknownPrice(model, account.currency)
         if account.balance.available <= 0:
-            raise PaymentRequired(account.id, model=asked.model, available=account.balance.available)
+            raise PaymentRequired(account.id, model=model, available=account.balance.available)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def define(parser: Parser) -> None:
     show_ = commands.add("show", show, "one of them")
     statement_ = commands.add("statement", statement, "what came in and what was spent, newest first")
     statement_.add_argument(
-        "--limit", type=whole(1, 1_000), default=50, metavar="N", help="so many lines (default: 50)"
+        "--most", type=whole(1, 1_000), default=50, metavar="N", help="how many lines at most (default: 50)"
     )
     credit_ = commands.add("credit", credit, "add money to it")
     for command in (show_, statement_, credit_):
@@ -91,7 +91,7 @@ def show(options: Options) -> int:
 
 def statement(options: Options) -> int:
     async def look(queue: "Queue") -> int:
-        told = await queue.accounts.statement(options.id, owner=None, most=options.limit)
+        told = await queue.accounts.statement(options.id, owner=None, most=options.most)
         if options.json:
             say_json(statement_shape(told))
             return exits.OK

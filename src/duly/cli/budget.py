@@ -47,7 +47,7 @@ def define(parser: Parser) -> None:
 def set_up(options: Options) -> int:
     limit = parse_amount(options.limit, field="--limit")
     if (options.schedule is None) == (options.account is None):
-        raise InvalidInput("--schedule", "or --account: one of them is needed", fix="say whose spending it limits")
+        raise InvalidInput("--schedule, --account", "exactly one of them is needed", fix="say whose spending it limits")
     scope = BudgetScope.ACCOUNT if options.schedule is None else BudgetScope.SCHEDULE
     named = options.account if options.schedule is None else options.schedule
 

@@ -49,7 +49,8 @@ def _source(text: str, field: str) -> str:
             return Path(text[1:]).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not UTF-8"
-        raise InvalidInput(field, f"{text[:200]}: {reason}", fix="name a file that can be read") from None
+        named = text.removeprefix("@")[:200]
+        raise InvalidInput(field, f"{named}: {reason}", fix="name a file that can be read") from None
     return text
 
 

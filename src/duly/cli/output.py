@@ -53,7 +53,12 @@ def facts(rows: Sequence[tuple[str, object]]) -> None:
     told = [(name, value) for name, value in rows if value is not None and value != ""]
     width = max((len(name) for name, _ in told), default=0)
     for name, value in told:
-        say(f"{name.ljust(width)}  {_coloured(str(value), 0)}")
+        say(f"{name.ljust(width)}  {_coloured(written(value), 0)}")
+
+
+def written(value: object) -> str:
+    """What came as JSON is shown as JSON, so that it can be pasted back."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | bool) else str(value)
 
 
 def shortened(text: str, *, longest: int) -> str:

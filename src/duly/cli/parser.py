@@ -11,7 +11,7 @@ Options = argparse.Namespace
 Run = Callable[[Options], int | None]
 
 # What Python and HTTP call it.
-_ELSEWHERE = {"--timezone": "--tz", "--params": "--input", "--timeout": "--time-limit"}
+_ELSEWHERE = {"--timezone": "--tz", "--params": "--input", "--timeout": "--time-limit", "--limit": "--most"}
 
 
 class _Help(argparse.HelpFormatter):
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         if choices is None or str(value) in choices:
             return
         near = _near(str(value), choices)
-        meant = f"; did you mean {near}?" if near else ""
+        meant = f"; did you mean {near!r}?" if near else ""
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse names it nowhere else
             known = meant or f"; there are {', '.join(choices)}"
             raise argparse.ArgumentError(None, f"there is no command {str(value)[:40]!r}{known}")

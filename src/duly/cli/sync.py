@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from duly.cli import exits
-from duly.cli.output import note, say, say_json, shortened
+from duly.cli.output import note, say, say_json, shortened, written
 from duly.cli.parser import Options, Parser, add_dry_run, add_json
 
 if TYPE_CHECKING:
@@ -68,4 +68,4 @@ def _line(item: "SyncedSchedule") -> str:
 
 
 def _value(value: Any) -> str:
-    return "-" if value is None else shortened(str(value), longest=_LONGEST_VALUE)
+    return "-" if value is None else shortened(written(value), longest=_LONGEST_VALUE)

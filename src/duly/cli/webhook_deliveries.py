@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from duly.cli import exits
 from duly.cli.output import facts, note, say, say_json, shortened, table
-from duly.cli.parser import Commands, Options, add_dry_run, add_json
+from duly.cli.parser import Commands, Options, add_dry_run, add_json, whole
 from duly.cli.shapes import at
 from duly.cli.store import changing, looking
 from duly.cli.webhook_shapes import delivery_detail_shape, delivery_shape, page_of
@@ -21,7 +21,7 @@ def define_deliveries(commands: Commands) -> None:
     listed.add_argument("--webhook", metavar="WEBHOOK", help="only to this one")
     listed.add_argument("--about", metavar="ID", help="only those that tell of this job, group or run")
     listed.add_argument("--state", choices=list(DeliveryState), help="only in this state")
-    listed.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default: 50)")
+    listed.add_argument("--most", type=whole(1, 1_000), default=50, metavar="N", help="how many at most (default: 50)")
     show_ = commands.add("delivery", show, "one delivery, with a line for each try")
     resend_ = commands.add("resend", resend, "send a delivery again, under the same id")
     add_dry_run(resend_)
@@ -38,7 +38,7 @@ def list_all(options: Options) -> None:
             endpoint_id=options.webhook,
             about=options.about,
             state=options.state and DeliveryState(options.state),
-            most=options.limit,
+            most=options.most,
         )
         if options.json:
             say_json(page_of([delivery_shape(each) for each in found]))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from duly.cli import exits
 from duly.cli.consent import is_agreed
 from duly.cli.given import object_from
-from duly.cli.output import facts, note, say, say_json, table
+from duly.cli.output import facts, note, say, say_json, table, written
 from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_wait, add_yes, whole
 from duly.cli.shapes import at, page
 from duly.cli.store import changing, looking
@@ -200,7 +200,7 @@ async def _told_end(queue: "Queue", options: Options, launch: Launch) -> int:
         rows = [(row.node, row.state.value, row.tries, row.error or "") for row in told.nodes]
         table(("node", "state", "tries", "error"), rows, empty="no nodes")
         if told.execution.result is not None:
-            say(str(value_of(told.execution.result)))
+            say(written(value_of(told.execution.result)))
     return exits.OK if told.execution.ok else exits.FAILED
 
 

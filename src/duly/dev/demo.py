@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 from duly.app.duly import Duly
 from duly.bootstrap import JobContext, Queue
@@ -14,7 +15,6 @@ from duly.domain.slots import Slot
 NAME = "demo"
 OWNER = "local"
 REVIEW = "demo-review"
-HOW_TO_GET_GRAPHS = "pip install 'duly[langgraph]' adds a LangGraph graph and its costs, and a run that asks you"
 
 _CREDIT = 10 * UNIT
 
@@ -52,6 +52,12 @@ def demo() -> Duly:
 
 def has_graphs() -> bool:
     return find_spec("langgraph") is not None
+
+
+def how_to_get_graphs(command: str) -> str:
+    """With the pip that is beside the `duly` that runs: another one would fill another environment."""
+    pip = Path(command).with_name("pip")
+    return f"`{pip} install 'duly[langgraph]'` adds a LangGraph graph and its costs, and a run that asks you"
 
 
 def _declare_graphs(app: Duly) -> None:

@@ -39,7 +39,11 @@ class Questions:
         for review in reversed(found):
             if review.id not in self._told:
                 self._told.add(review.id)
-                self._screen.asked(review.graph_id, review.question[:_LONGEST_QUESTION], self._answer(review.id))
+                self._screen.asked(review.graph_id, _shown(review.question), self._answer(review.id))
 
     def _answer(self, review_id: str) -> str:
         return f"{self._command} review approve {review_id}"
+
+
+def _shown(question: str) -> str:
+    return question if len(question) <= _LONGEST_QUESTION else f"{question[: _LONGEST_QUESTION - 1]}…"

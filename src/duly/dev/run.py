@@ -182,7 +182,7 @@ class _Dev:
         elif not program.is_file():
             say(f"this is a demo; `{self._options.command} init` writes a {program.name} of your own")
             if not demo.has_graphs():
-                say(demo.HOW_TO_GET_GRAPHS)
+                say(demo.how_to_get_graphs(self._options.command))
         else:
             say(f"{program.name} is followed: save it, and it is loaded again")
         if pools:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, tzinfo
+from itertools import groupby
 from typing import TextIO
 
 from duly.application.telling import Nobody
@@ -80,10 +81,13 @@ class Screen(Nobody):
     # As telemetry
 
     def decided(self, decisions: Sequence[Decision], *, due: int = 0) -> None:  # noqa: ARG002 - of no interest here
-        for decision in decisions:
-            if decision.fate in _FATES:
-                said, colour = _FATES[decision.fate]
-                self._line(decision.schedule_id, decision.slot, _with_reason(said, decision), colour)
+        """Slots in a row that met the same fate are one line: a night without `duly dev` has thousands of them."""
+        for _, alike in groupby(decisions, key=_fate_of):
+            first, *others = alike
+            if first.fate in _FATES:
+                said, colour = _FATES[first.fate]
+                count = first.count + sum(other.count for other in others)
+                self._line(first.schedule_id, first.slot, _with_reason(said, first, count), colour)
 
     def exchanged(self, started: Sequence[ClaimedJob], ended: Sequence[Report]) -> None:  # noqa: ARG002 - shown at their end
         for report in ended:
@@ -155,8 +159,12 @@ def _cost(report: Report) -> str:
     return f", cost {cost}" if isinstance(cost, str) else ""
 
 
-def _with_reason(said: str, decision: Decision) -> str:
-    slots = f" ({decision.count} slots)" if decision.count > 1 else ""
+def _fate_of(decision: Decision) -> tuple[object, ...]:
+    return (decision.schedule_id, decision.fate, decision.reason, decision.detail)
+
+
+def _with_reason(said: str, decision: Decision, count: int) -> str:
+    slots = f" ({count} slots)" if count > 1 else ""
     reasons = _texts(decision.reason, decision.detail)
     return f"{said}{slots}: {', '.join(reasons)}" if reasons else f"{said}{slots}"
 

@@ -262,7 +262,7 @@ class UnknownGroup(NotFound):
     code = "unknown_group"
 
     def __init__(self, group_id: GroupId) -> None:
-        super().__init__(f"there is no group {group_id}")
+        super().__init__(f"there is no group {group_id!r}")
         self.group_id = group_id
 
 

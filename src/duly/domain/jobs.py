@@ -314,7 +314,7 @@ class UnknownJob(NotFound):
     code = "unknown_job"
 
     def __init__(self, job_id: JobId) -> None:
-        super().__init__(f"there is no job {job_id}")
+        super().__init__(f"there is no job {job_id!r}")
         self.job_id = job_id
 
 

@@ -121,7 +121,7 @@ class UnknownRun(NotFound):
     code = "unknown_run"
 
     def __init__(self, run_id: RunId) -> None:
-        super().__init__(f"there is no run {run_id}")
+        super().__init__(f"there is no run {run_id!r}")
         self.run_id = run_id
 
 

@@ -20,10 +20,27 @@ _NOBODY = for_role(None)
 _METRICS = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "In the format of Prometheus."}
 NOT_READY_RETRY_S = 5
 _ADDRESS = re.compile(r"[A-Za-z0-9.-]{1,100}(:[0-9]{1,5})?", re.ASCII)
+_NOUNS = (
+    "schedules",
+    "runs",
+    "jobs",
+    "templates",
+    "groups",
+    "workflows",
+    "reviews",
+    "pools",
+    "accounts",
+    "grants",
+    "budgets",
+    "webhooks",
+    "deliveries",
+    "tokens",
+    "me",
+)
 _LINKS = {
     "docs": "/docs",
     "openapi": "/openapi.json",
-    **{noun: f"/api/v1/{noun}" for noun in ("schedules", "runs", "jobs", "pools", "tokens", "me")},
+    **{noun: f"/api/v1/{noun}" for noun in _NOUNS},
     "health": "/healthz",
     "readiness": "/readyz",
     "metrics": "/metrics",

@@ -113,7 +113,8 @@ class UnknownPrice(Refused):
     code = "unknown_price"
 
     def __init__(self, model: str, currency: str) -> None:
-        super().__init__(f"model {model!r} has no known price in {currency}, and is not among the free ones")
+        unknown = f"model {model!r} has no known price in {currency}, and is not among the free ones"
+        super().__init__(f"{unknown}; name it in DULY_FREE_MODELS if it costs nothing, or pip install 'duly[prices]'")
         self.model = model
         self.currency = currency
 

@@ -174,5 +174,5 @@ class UnknownDelivery(NotFound):
     code = "unknown_delivery"
 
     def __init__(self, delivery_id: str) -> None:
-        super().__init__(f"there is no delivery {delivery_id}")
+        super().__init__(f"there is no delivery {delivery_id!r}")
         self.delivery_id = delivery_id

@@ -55,7 +55,7 @@ class UnknownEndpoint(NotFound):
     code = "unknown_webhook"
 
     def __init__(self, endpoint_id: str) -> None:
-        super().__init__(f"there is no webhook {endpoint_id}")
+        super().__init__(f"there is no webhook {endpoint_id!r}")
         self.endpoint_id = endpoint_id
 
 
