@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from duly.application.deliveries import Deliveries
 from duly.domain.instants import SECOND, Instant, Micros
-from duly.domain.webhooks.deliveries import DeliveryState
+from duly.domain.webhooks.deliveries import Answer, Breaker, DeliveryState
 from duly.domain.webhooks.events import TEST, Event
 from duly.ports.storage import Transaction
+from duly.wire.webhooks import worded
 from tests.contracts.test_webhooks import Post
 from tests.contracts.world import World
 from tests.receiver import receiving
@@ -66,3 +68,24 @@ async def test_one_that_is_sent_again_is_not_pruned(postgres_world: World) -> No
         assert (await post.one()).state is DeliveryState.PENDING
         await post.goes()
         assert receiver.ids == [ended.event_id] * 2
+
+
+async def test_failures_that_are_reported_at_once_are_all_counted(postgres_world: World) -> None:
+    world = postgres_world
+    async with receiving() as receiver:
+        post = Post(world)
+        endpoint = await post.create(receiver)
+        for _ in range(2):
+            await post.ends_a_job()
+        deliveries = Deliveries(world.queue.storage, world.dice, worded)
+        await deliveries.fan_out()
+        first, second = await deliveries.claim(2)
+        other = Deliveries((await world.another()).storage, world.dice, worded)
+
+        async def report(tx: Transaction) -> "asyncio.Task[Any]":
+            await deliveries._judge_host(tx, first, Answer(ms=1, status=500), world.clock.now())
+            return await _begun(world, other.report(second, Answer(ms=1, status=500)))
+
+        await (await world.transact(report))
+
+        assert await world.transact(lambda tx: tx.webhooks.breaker(endpoint)) == Breaker(failures=2)

@@ -160,6 +160,10 @@ WHERE id = :id
 -- name: host_of
 SELECT failures, rests, open_until, probe FROM webhook_hosts WHERE owner_user_id = :owner AND host = :host {lock}
 
+-- name: note_host
+-- So that there is a row to lock: those who find it unwell at the same moment are all counted.
+INSERT INTO webhook_hosts (owner_user_id, host, failures, rests) VALUES (:owner, :host, 0, 0) ON CONFLICT DO NOTHING
+
 -- name: save_host
 INSERT INTO webhook_hosts (owner_user_id, host, failures, rests, open_until, probe)
 VALUES (:owner, :host, :failures, :rests, :open_until, :probe)
