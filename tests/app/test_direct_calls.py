@@ -16,6 +16,7 @@ from duly.domain.pools import Pool, PoolDraining, UnknownPool
 from duly.domain.sessions import ClaimedJob, Report, Wanted
 from duly.domain.templates import NewTemplate, UnknownTemplate
 from duly.domain.tickets import Deadline, DirectFailed, DirectStopped, NoHandler, PoolPaused
+from duly.worker.direct_calls import DirectCalls
 from duly.worker.handlers import Handler
 
 ONE, MORE = PoolName("one"), PoolName("more")
@@ -262,6 +263,21 @@ async def test_a_process_that_stops_lets_what_runs_end_and_refuses_what_waits(da
         desk.go_on.set()
         assert await running == {"n": 1}
         await closing
+
+
+async def test_a_call_that_is_stopped_when_its_turn_has_just_come_enters_no_handler(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for_turn = DirectCalls._wait_for_turn
+
+    async def stopped_at_the_last_moment(calls: DirectCalls, call: Any) -> None:
+        await wait_for_turn(calls, call)
+        call.stop("its process stops")
+
+    monkeypatch.setattr(DirectCalls, "_wait_for_turn", stopped_at_the_last_moment)
+    async with _prepared(database_url) as (_, desk):
+        with pytest.raises(DirectStopped, match="its process stops"):
+            await desk.call("double", n=1)
 
 
 @pytest.mark.req("DEC-004")

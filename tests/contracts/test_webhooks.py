@@ -42,6 +42,7 @@ from tests.contracts.world import FAILED, World, new
 from tests.receiver import Receiver, answers, answers_then_resets, drips, floods, never_answers, receiving, resets
 
 IMPATIENT = DeliveryPace(first_byte_within_s=1.0, all_within_s=2.0)
+BEYOND_ALL_ZONES = "Mon, 01 Jan 2024 00:00:00 +99999999999999"
 SKIPPED = Ending(status=JobStatus.SKIPPED, error="nothing to do")
 
 
@@ -300,7 +301,9 @@ async def test_410_disables_the_endpoint_and_what_waited_for_it_has_failed(world
         assert [each.state for each in await post.all()] == [DeliveryState.DELIVERED, DeliveryState.FAILED]
 
 
-@pytest.mark.parametrize(("asked", "waited_s"), [("300", 300), ("999999", 3_600), ("nonsense", 15)])
+@pytest.mark.parametrize(
+    ("asked", "waited_s"), [("300", 300), ("999999", 3_600), ("nonsense", 15), (BEYOND_ALL_ZONES, 15)]
+)
 async def test_retry_after_is_honoured_within_an_hour(world: World, asked: str, waited_s: int) -> None:
     async with receiving(answers(429, retry_after=asked)) as receiver:
         post = Post(world)

@@ -138,6 +138,8 @@ class Deliveries:
         return await self.storage.transact(work)
 
     async def _judge_host(self, tx: Transaction, errand: Errand, answer: Answer, now: Instant) -> None:
+        if answer.is_unwell:
+            await tx.webhooks.note_host(errand.endpoint)
         was = await tx.webhooks.breaker(errand.endpoint)
         breaker = was.after(errand.delivery.id, answer, now=now, pace=self.pace)
         if breaker == was:

@@ -112,7 +112,7 @@ class HttpSender:
             return Micros(int(text) * SECOND)
         try:
             return Micros(max(instant_of(parsedate_to_datetime(text), field="retry-after") - self.clock.now(), 0))
-        except (ValueError, InvalidInput):
+        except (ValueError, OverflowError):
             return None
 
 

@@ -148,7 +148,7 @@ def _statuses(path: str, method: str, operation: dict[str, Any], *, is_open: boo
     names = {parameter["name"].lower() for parameter in operation.get("parameters", ())}
     if "requestBody" in operation:
         found |= {400, 415}
-    if "{" in path or "schedule_id" in names or path.endswith("/reorder"):
+    if "{" in path or "schedule_id" in names or path.endswith(("/reorder", "/pause")):
         found.add(404)
     if operation["operationId"] in _PAYING:
         found.add(402)

@@ -90,6 +90,9 @@ class WebhookStore(Protocol):
     async def breaker(self, endpoint: Endpoint) -> Breaker:
         """Kept from others until commit, if it has one."""
 
+    async def note_host(self, endpoint: Endpoint) -> None:
+        """Before a failure is counted: those who count at once take turns."""
+
     async def save_breaker(self, endpoint: Endpoint, breaker: Breaker) -> None: ...
 
     async def prune(self, before: Instant, most: int) -> int: ...

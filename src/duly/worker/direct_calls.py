@@ -224,6 +224,9 @@ class DirectCalls:
             listener.close()
 
     async def _entered(self, call: _Call) -> Ending:
+        if call.gone.is_set():
+            # Told to stop after its turn had come: its place may be another's by now.
+            raise DirectStopped(call.name, why=call.why or _LOST)
         job = call.direct.job
         entered = enter(self._handlers(), job)
         if isinstance(entered, Ending):

@@ -20,7 +20,7 @@ from duly.application.untraced import Untraced
 from duly.domain.errors import DulyError, InvalidInput
 from duly.domain.executions import execution_key_of_job
 from duly.domain.instants import SECOND, Micros
-from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus, Suspended
+from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus, Suspended, UnknownJob
 from duly.domain.payloads import json_of, value_of
 from duly.domain.schedules import schedule_of_key
 from duly.domain.sessions import ClaimedJob
@@ -110,6 +110,7 @@ class GraphRuns:
             await self._note(job, answer.outcome)
             launches += answer.is_launch
             if isinstance(answer.ending, Suspended):
+                await self._cancel(job, graph_id, key)
                 return answer.ending
             if answer.ending is not None and (answer.again_in is None or launches >= MOST_LAUNCHES):
                 return await self._explained(answer.ending, answer.outcome)
@@ -125,15 +126,22 @@ class GraphRuns:
         return ending
 
     async def _cancel(self, job: ClaimedJob, graph_id: str, key: str) -> None:
-        """A run that is cancelled must spend nothing more.
+        """A run that nobody wants any more must spend nothing more, and ask nobody for a review.
 
         A worker that only stops leaves its graph alone: the job that follows has the outcome.
         """
         with suppress(DulyError, httpx2.HTTPError, TimeoutError):
             async with asyncio.timeout(_CANCEL_WITHIN_S):
-                known = await self.jobs.get(job.id)
-                if _is_cancelled(known):
+                if await self._is_unwanted(job, key):
                     await self.client.delete(_path(graph_id), headers={"Idempotency-Key": key})
+
+    async def _is_unwanted(self, job: ClaimedJob, key: str) -> bool:
+        try:
+            known = await self.jobs.get(job.id)
+        except UnknownJob:
+            # A direct call: nobody follows it. What its params name the key of, others may have asked for, too.
+            return key == job.chain
+        return _is_cancelled(known)
 
     async def close(self) -> None:
         """With the service, if it is in this process."""

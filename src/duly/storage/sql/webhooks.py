@@ -231,6 +231,9 @@ class SqlWebhooks:
             return Breaker(failures=failures, rests=rests, open_until=open_until, probe=probe)
         return CLOSED
 
+    async def note_host(self, endpoint: Endpoint) -> None:
+        await self._x.fetch("note_host", owner=endpoint.owner, host=endpoint.host)
+
     async def save_breaker(self, endpoint: Endpoint, breaker: Breaker) -> None:
         if breaker == CLOSED:
             await self._x.fetch("forget_host", owner=endpoint.owner, host=endpoint.host)

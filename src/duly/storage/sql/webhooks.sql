@@ -27,9 +27,11 @@ SELECT {endpoint_columns} FROM webhook_endpoints e
 WHERE e.id > :after AND (CAST(:owner AS text) IS NULL OR e.owner_user_id = :owner) ORDER BY e.id LIMIT :most
 
 -- name: endpoints_for
--- Those that may want what an owner's things tell; nobody's things are for those that want everything.
+-- Those that may want what an owner's things tell; nobody's things are for those that want everything. None of them is
+-- deleted before we commit: a delivery to nobody would never end.
 SELECT {endpoint_columns} FROM webhook_endpoints e
 WHERE e.disabled_at IS NULL AND (e.everything = 1 OR e.owner_user_id = CAST(:owner AS text)) ORDER BY e.id
+{lock:key share}
 
 -- name: count_endpoints
 SELECT count(*) FROM webhook_endpoints WHERE owner_user_id = :owner
@@ -158,6 +160,10 @@ WHERE id = :id
 -- name: host_of
 SELECT failures, rests, open_until, probe FROM webhook_hosts WHERE owner_user_id = :owner AND host = :host {lock}
 
+-- name: note_host
+-- So that there is a row to lock: those who find it unwell at the same moment are all counted.
+INSERT INTO webhook_hosts (owner_user_id, host, failures, rests) VALUES (:owner, :host, 0, 0) ON CONFLICT DO NOTHING
+
 -- name: save_host
 INSERT INTO webhook_hosts (owner_user_id, host, failures, rests, open_until, probe)
 VALUES (:owner, :host, :failures, :rests, :open_until, :probe)
@@ -168,8 +174,10 @@ ON CONFLICT (owner_user_id, host) DO UPDATE SET failures = excluded.failures, re
 DELETE FROM webhook_hosts WHERE owner_user_id = :owner AND host = :host
 
 -- name: prune_deliveries
+-- Asked once more of the row itself: one that is sent again at this very moment has not ended.
 DELETE FROM webhook_deliveries WHERE id IN (
   SELECT id FROM webhook_deliveries WHERE ended_at IS NOT NULL AND ended_at < :before ORDER BY ended_at LIMIT :most)
+  AND ended_at IS NOT NULL
 RETURNING id, event_id
 
 -- name: forget_attempts
