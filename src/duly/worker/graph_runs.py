@@ -5,20 +5,20 @@ No graph is loaded here, and no model reached: the service is somewhere else, ev
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 import httpx2
 
 from duly.application.grants import Grants
+from duly.application.graph_jobs import standing_of
 from duly.application.jobs import Jobs
 from duly.application.runs import Runs
 from duly.application.untraced import Untraced
-from duly.domain.errors import DulyError, InvalidInput
-from duly.domain.executions import execution_key_of_job
+from duly.domain.errors import DulyError, InvalidInput, Unavailable
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus, Suspended
 from duly.domain.payloads import json_of, value_of
@@ -31,6 +31,8 @@ from duly.worker.handlers import failure
 
 MOST_LAUNCHES = 5
 """How often a call is repeated that the service did not answer; that it still runs is an answer."""
+
+T = TypeVar("T")
 
 _LONGEST_REASON = 2_000
 _LONGEST_RETRY_S = 60
@@ -55,7 +57,7 @@ class _Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphRuns:
-    """Its params are `graph_id`, `grant_id` and `input`; `key`, unless it is the slot's.
+    """Its params are `graph_id`, `grant_id` and `input`; `key`, if an operator put it. The grant is its owner's.
 
     Whoever dies in the middle is followed by another job under the same key, which has the same outcome.
     """
@@ -72,12 +74,12 @@ class GraphRuns:
         params: Any = value_of(job.payload)
         try:
             graph_id, grant_id = params["graph_id"], params["grant_id"]
-            await self.grants.validate(grant_id, graph_id=graph_id)
+            owner, key = await self._insisting(lambda: standing_of(self.jobs.storage, job))
+            await self._insisting(lambda: self.grants.validate(grant_id, graph_id=graph_id, owner=owner))
         except KeyError as missing:
             return failure(f"its params name no {missing.args[0]}", retryable=False)
         except DulyError as refusal:
             return failure(f"{refusal.code}: {refusal}", retryable=False)
-        key = execution_key_of_job(job.payload, job.key, job.chain)
         try:
             return await self._traced(job, graph_id, key, params)
         except asyncio.CancelledError:
@@ -143,9 +145,16 @@ class GraphRuns:
 
     async def _note(self, job: ClaimedJob, outcome: Mapping[str, Any] | None) -> None:
         if outcome is not None and job.ledger_run is not None:
-            await self.runs.note_execution(
-                job.ledger_run, execution=outcome["run_id"], trace_id=outcome.get("trace_id")
-            )
+            run, execution, trace_id = job.ledger_run, outcome["run_id"], outcome.get("trace_id")
+            await self._insisting(lambda: self.runs.note_execution(run, execution=execution, trace_id=trace_id))
+
+    async def _insisting(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """A store that is away for a while is no reason to fail: if it stays away, the claim is lost, and this ends."""
+        while True:
+            try:
+                return await ask()
+            except Unavailable:
+                await self.clock.sleep(Micros(SECOND))
 
     async def _ask(self, graph_id: str, key: str, body: Mapping[str, Any], traceparent: str) -> _Answer:
         headers = {"Idempotency-Key": key, "traceparent": traceparent}
