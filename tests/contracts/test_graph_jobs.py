@@ -8,7 +8,7 @@ import pytest
 from duly import every
 from duly.bootstrap import Queue, Registry, Settings
 from duly.domain.errors import InvalidInput, Unavailable
-from duly.domain.ids import JobKey, Owner
+from duly.domain.ids import JobId, JobKey, Owner
 from duly.domain.jobs import Ending, JobStatus, Suspended
 from duly.domain.schedules import Target
 from duly.domain.templates import NewTemplate
@@ -166,3 +166,27 @@ async def test_a_template_is_no_way_around_the_grant_and_the_price_of_a_graphs_s
 
     with pytest.raises(InvalidInput, match=r"name graph\.run itself"):
         await world.queue.schedules.create(owner="ann", cadence=every("1h"), target=Target(kind="template:paid"))
+
+
+@pytest.mark.req("GRAPH-14")
+async def test_a_slot_that_is_tried_again_by_hand_has_the_outcome_that_its_key_has(world: World) -> None:
+    """Its worker died before it could say so: the graph is not run a second time."""
+    await house(world.queue, answers)
+    target = Target(kind="graph.run", params={"graph_id": GRAPH}, pool=WIDE)
+    await world.queue.schedules.create(owner="ann", schedule_id="a", cadence=every("1h"), target=target)
+    started = await world.queue.schedules.run_now("a", owner="ann")
+    registry, hand = Registry(), await world.hand()
+    registry.add(GRAPH, answers)
+    handler = world.queue.graph_runs(registry)
+    try:
+        (claimed,) = await hand.claim()
+        await handler(claimed)
+        await hand.fail(claimed)
+        await world.queue.jobs.retry(JobId(str(started.job_id)), owner="ann")
+        (again,) = await hand.claim()
+        ending = await handler(again)
+    finally:
+        await handler.close()
+
+    assert isinstance(ending, Ending)
+    assert (again.ledger_run, ending.status, len(await keys(world))) == (None, JobStatus.COMPLETED, 1), ending.error

@@ -202,7 +202,10 @@ class Executions:
         # The same token is our own: an earlier run of this work committed, and its answer was lost.
         if found.token == drawn.token:
             return found, found.status is ExecutionStatus.RUNNING
-        if found.status is ExecutionStatus.DONE or (found.status is ExecutionStatus.WAITING and not found.is_replied):
+        if found.status is ExecutionStatus.WAITING and not found.is_replied:
+            await _ask_what_nobody_was_asked(tx, found, review_id, now)
+            return found, False
+        if found.status is ExecutionStatus.DONE:
             return found, False
         if found.status is ExecutionStatus.RUNNING:
             left = found.frees_in(era=drawn.era, lease_now=lease_now, grace=self.pace.grace)
@@ -289,11 +292,20 @@ class Executions:
         )
         self._attempts[execution.run_id] = attempt
         try:
+            await self._require_standing(execution.claim)
             return await self._finish(execution.claim, await attempt.ended())
         except LeaseLost:
             return await self._as_it_stands(execution)
         finally:
-            del self._attempts[execution.run_id]
+            if self._attempts.get(execution.run_id) is attempt:
+                del self._attempts[execution.run_id]
+
+    async def _require_standing(self, claim: Claim) -> None:
+        """Whoever ended it, or took it over, before this hold was there has not seen it: it is given back."""
+        found = await self.storage.read(lambda tx: tx.executions.by_key(claim.key))
+        if found is None or found.token != claim.token or found.status is not ExecutionStatus.RUNNING:
+            await self.pace.insist(self.storage, lambda: self.money.release(claim.run_id, claim.attempt))
+            raise LeaseLost(claim.run_id, claim.attempt)
 
     async def _held(self, execution: Execution, request: ExecutionRequest, grant: Grant) -> DulyError | None:
         """Why it may not cost anything, if so."""
@@ -414,6 +426,15 @@ async def _asked_about(tx: Transaction, found: Execution, review_id: str, now: I
     )
     await _ask(tx, waiting, ReviewKind.CRASH, [review_id], now)
     return waiting
+
+
+async def _ask_what_nobody_was_asked(tx: Transaction, waiting: Execution, review_id: str, now: Instant) -> None:
+    """An earlier version let executions wait without reviews: nobody could decide them, and nothing would wake them."""
+    if await tx.reviews.of_run(waiting.run_id):
+        return
+    kind = ReviewKind.CRASH if waiting.waits_for is WaitsFor.CRASH else ReviewKind.GRAPH
+    ids = [f"{review_id}-{number}" for number in range(len(questions_of(waiting.result)))]
+    await _ask(tx, waiting, kind, ids, now)
 
 
 async def _ask(tx: Transaction, waiting: Execution, kind: ReviewKind, ids: Sequence[str], now: Instant) -> None:

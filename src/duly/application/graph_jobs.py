@@ -4,16 +4,18 @@ from typing import NamedTuple
 
 from duly.application.owners import owner_of_job
 from duly.domain.executions import execution_key_of_job
-from duly.domain.ids import Owner
+from duly.domain.ids import Owner, ScheduleId
+from duly.domain.schedules import schedule_of_key
 from duly.domain.sessions import ClaimedJob
 from duly.ports.storage import Storage, Transaction
 
 
 class Standing(NamedTuple):
-    """`owner` is none for what an operator put, who may name any grant and any key."""
+    """`owner` is none for what an operator put, who may name any grant and any key; `schedule_id` is the slot's."""
 
     owner: Owner | None
     key: str
+    schedule_id: ScheduleId | None = None
 
 
 async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
@@ -27,10 +29,18 @@ async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
         named = execution_key_of_job(job.payload, job.key, job.chain)
         if owner is None:
             return Standing(None, named)
-        if job.ledger_run is not None:
-            return Standing(owner, str(job.key or job.chain))
+        if job.key is not None and await _is_slots(tx, job):
+            return Standing(owner, job.key, schedule_of_key(job.key, job.lane))
         launch = await tx.workflows.launch(named)
         is_own = launch is not None and launch.owner == owner
         return Standing(owner, named if is_own else str(job.chain))
 
     return await storage.read(work)
+
+
+async def _is_slots(tx: Transaction, job: ClaimedJob) -> bool:
+    """One that is tried again by hand has no row in the ledger; the first of its chain had."""
+    if job.ledger_run is not None:
+        return True
+    first = await tx.jobs.get(job.chain)
+    return first is not None and first.ledger_run is not None

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx2
 
 from duly.application.grants import Grants
-from duly.application.graph_jobs import standing_of
+from duly.application.graph_jobs import Standing, standing_of
 from duly.application.jobs import Jobs
 from duly.application.runs import Runs
 from duly.application.untraced import Untraced
@@ -22,7 +22,6 @@ from duly.domain.errors import DulyError, InvalidInput, Unavailable
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus, Suspended
 from duly.domain.payloads import json_of, value_of
-from duly.domain.schedules import schedule_of_key
 from duly.domain.sessions import ClaimedJob
 from duly.domain.traces import trace_id_from
 from duly.ports.clock import Clock
@@ -74,41 +73,43 @@ class GraphRuns:
         params: Any = value_of(job.payload)
         try:
             graph_id, grant_id = params["graph_id"], params["grant_id"]
-            owner, key = await self._insisting(lambda: standing_of(self.jobs.storage, job))
-            await self._insisting(lambda: self.grants.validate(grant_id, graph_id=graph_id, owner=owner))
+            standing = await self._insisting(lambda: standing_of(self.jobs.storage, job))
+            await self._insisting(lambda: self.grants.validate(grant_id, graph_id=graph_id, owner=standing.owner))
         except KeyError as missing:
             return failure(f"its params name no {missing.args[0]}", retryable=False)
         except DulyError as refusal:
             return failure(f"{refusal.code}: {refusal}", retryable=False)
         try:
-            return await self._traced(job, graph_id, key, params)
+            return await self._traced(job, graph_id, standing, params)
         except asyncio.CancelledError:
-            await self._cancel(job, graph_id, key)
+            await self._cancel(job, graph_id, standing.key)
             raise
 
-    async def _traced(self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any]) -> Ending | Suspended:
+    async def _traced(
+        self, job: ClaimedJob, graph_id: str, standing: Standing, params: Mapping[str, Any]
+    ) -> Ending | Suspended:
         """All tries of a job are in one trace, which the first call under its key makes the execution's."""
         span = self.tracing.begin(
             f"run {graph_id}",
             trace_id=trace_id_from(job.chain),
             parent=None,
             seed=f"{job.id}/{job.token}",  # a job that waited for a review comes back as itself
-            attributes={"duly.job_id": job.id, "duly.key": key, "duly.graph_id": graph_id},
+            attributes={"duly.job_id": job.id, "duly.key": standing.key, "duly.graph_id": graph_id},
         )
         error: str | None = "interrupted"
         try:
-            ended = await self._ended(job, graph_id, key, params, span.trace.header)
+            ended = await self._ended(job, graph_id, standing, params, span.trace.header)
             error = None if isinstance(ended, Suspended) else ended.error
         finally:
             span.end(error)
         return ended
 
     async def _ended(
-        self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any], traceparent: str
+        self, job: ClaimedJob, graph_id: str, standing: Standing, params: Mapping[str, Any], traceparent: str
     ) -> Ending | Suspended:
-        launches, asked = 0, _body_of(job, params)
+        launches, asked = 0, _body_of(standing, params)
         while True:
-            answer = await self._ask(graph_id, key, asked, traceparent)
+            answer = await self._ask(graph_id, standing.key, asked, traceparent)
             await self._note(job, answer.outcome)
             launches += answer.is_launch
             if isinstance(answer.ending, Suspended):
@@ -166,10 +167,10 @@ class GraphRuns:
             return _Answer(failure(why), again_in=Micros(SECOND))
 
 
-def _body_of(job: ClaimedJob, params: Mapping[str, Any]) -> dict[str, Any]:
+def _body_of(standing: Standing, params: Mapping[str, Any]) -> dict[str, Any]:
     body = {"execution_grant_id": params["grant_id"], "input": params.get("input") or {}}
-    if job.ledger_run is not None and job.key is not None:
-        body["schedule_id"] = schedule_of_key(job.key, job.lane)
+    if standing.schedule_id is not None:
+        body["schedule_id"] = standing.schedule_id
     return body | {name: params[name] for name in _ASKED if params.get(name) is not None}
 
 
