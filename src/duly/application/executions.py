@@ -203,7 +203,7 @@ class Executions:
         if found.token == drawn.token:
             return found, found.status is ExecutionStatus.RUNNING
         if found.status is ExecutionStatus.WAITING and not found.is_replied:
-            await _ask_what_nobody_was_asked(tx, found, review_id, now)
+            await self._ask_what_nobody_was_asked(tx, found, now)
             return found, False
         if found.status is ExecutionStatus.DONE:
             return found, False
@@ -215,6 +215,16 @@ class Executions:
             if request_of(found.key, found.request).on_crash is OnCrash.ASK:
                 return await _asked_about(tx, found, review_id, now), False
         return await _taken_over(tx, found, drawn), True
+
+    async def _ask_what_nobody_was_asked(self, tx: Transaction, waiting: Execution, now: Instant) -> None:
+        """An earlier version let executions wait without reviews: nobody could decide them, nothing would wake them.
+
+        Work that is run again finds what it has asked, so the ids may be drawn here.
+        """
+        if await tx.reviews.of_run(waiting.run_id):
+            return
+        kind = ReviewKind.CRASH if waiting.waits_for is WaitsFor.CRASH else ReviewKind.GRAPH
+        await _ask(tx, waiting, kind, [self.dice.new_id("review") for _ in questions_of(waiting.result)], now)
 
     def _lease(self) -> Lease:
         clock = self.storage.clock
@@ -426,15 +436,6 @@ async def _asked_about(tx: Transaction, found: Execution, review_id: str, now: I
     )
     await _ask(tx, waiting, ReviewKind.CRASH, [review_id], now)
     return waiting
-
-
-async def _ask_what_nobody_was_asked(tx: Transaction, waiting: Execution, review_id: str, now: Instant) -> None:
-    """An earlier version let executions wait without reviews: nobody could decide them, and nothing would wake them."""
-    if await tx.reviews.of_run(waiting.run_id):
-        return
-    kind = ReviewKind.CRASH if waiting.waits_for is WaitsFor.CRASH else ReviewKind.GRAPH
-    ids = [f"{review_id}-{number}" for number in range(len(questions_of(waiting.result)))]
-    await _ask(tx, waiting, kind, ids, now)
 
 
 async def _ask(tx: Transaction, waiting: Execution, kind: ReviewKind, ids: Sequence[str], now: Instant) -> None:

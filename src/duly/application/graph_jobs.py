@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from duly.application.owners import owner_of_job
-from duly.domain.executions import execution_key_of_job
-from duly.domain.ids import Owner, ScheduleId
+from duly.domain.executions import execution_key_of_job, request_of
+from duly.domain.ids import GrantId, Owner, ScheduleId
 from duly.domain.schedules import schedule_of_key
 from duly.domain.sessions import ClaimedJob
 from duly.ports.storage import Storage, Transaction
@@ -29,8 +29,8 @@ async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
         named = execution_key_of_job(job.payload, job.key, job.chain)
         if owner is None:
             return Standing(None, named)
-        if job.key is not None and await _is_slots(tx, job):
-            return Standing(owner, job.key, schedule_of_key(job.key, job.lane))
+        if job.key is not None and (slot := await _slot_of(tx, job, job.key, owner)) is not None:
+            return slot
         launch = await tx.workflows.launch(named)
         is_own = launch is not None and launch.owner == owner
         return Standing(owner, named if is_own else str(job.chain))
@@ -38,9 +38,15 @@ async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
     return await storage.read(work)
 
 
-async def _is_slots(tx: Transaction, job: ClaimedJob) -> bool:
-    """One that is tried again by hand has no row in the ledger; the first of its chain had."""
+async def _slot_of(tx: Transaction, job: ClaimedJob, key: str, owner: Owner) -> Standing | None:
+    """One tried again by hand has no row in the ledger: what was executed says so, or the first of its chain."""
+    schedule_id = schedule_of_key(key, job.lane)
     if job.ledger_run is not None:
-        return True
+        return Standing(owner, key, schedule_id)
+    if (executed := await tx.executions.by_key(key)) is not None:
+        grant = await tx.grants.get(GrantId(executed.grant_id))
+        asked = request_of(key, executed.request).schedule_id
+        is_own = grant is not None and grant.user_id == owner
+        return Standing(owner, key, None if asked is None else ScheduleId(asked)) if is_own else None
     first = await tx.jobs.get(job.chain)
-    return first is not None and first.ledger_run is not None
+    return Standing(owner, key, schedule_id) if first is not None and first.ledger_run is not None else None

@@ -58,9 +58,16 @@ def new_grant(grant_id: GrantId, version: WorkflowVersion, account_id: AccountId
     )
 
 
-async def serving_grant(tx: Transaction, schedule_id: ScheduleId, fresh: Grant, graph_id: str, now: Instant) -> Grant:
-    """The schedule's own while it serves, so that deploying the same again changes nothing; else the fresh one."""
+async def serving_grant(
+    tx: Transaction, schedule_id: ScheduleId, fresh: Grant, graph_id: str, now: Instant, *, renews: bool
+) -> Grant:
+    """The schedule's own while it serves, so that deploying the same again changes nothing; else the fresh one.
+
+    One that was revoked is replaced only for whoever `renews` it: programs deploy the same whenever they start.
+    """
     known = await tx.grants.of_schedule(schedule_id)
-    if known is None or known.revoked_at is not None or not known.covers(graph_id):
+    if known is None or not known.covers(graph_id):
         return fresh
+    if known.revoked_at is not None:
+        return fresh if renews else known
     return fresh if known.expires_at is not None and known.expires_at <= now else known
