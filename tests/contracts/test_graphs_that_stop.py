@@ -6,6 +6,7 @@ import pytest
 
 from duly.domain.amounts import UNIT
 from duly.domain.executions import GRAPH_RUN, Ended, ExecutionStatus, GraphResult, WaitsFor
+from duly.domain.jobs import JobLocked
 from duly.domain.payloads import json_of
 from duly.domain.reviews import BACKSTOP, Decision, Verdict
 from duly.ports.graphs import GraphCall, GraphCaller
@@ -59,6 +60,18 @@ async def test_cancelled_after_the_decision_and_before_it_goes_on_it_is_over(wor
 
     found = await home.executions.get(execution.run_id, owner="ann")
     assert (found.status, found.error_code) == (ExecutionStatus.DONE, "cancelled")
+
+
+async def test_the_params_of_one_that_waits_are_fixed_as_of_one_that_runs(world: World) -> None:
+    home = await house(world.queue, asks)
+    execution = await home.executions.execute(home.asks())
+    job_id, hand = await world.put(GRAPH_RUN), await world.hand()
+    await world.queue.jobs.edit_params(job_id, {"graph_id": "python:g"})
+    (claimed,) = await hand.claim()
+    await world.queue.sessions.suspend(hand.session, claimed, execution.run_id)
+
+    with pytest.raises(JobLocked):
+        await world.queue.jobs.edit_params(job_id, {"graph_id": "python:other"})
 
 
 async def test_one_that_nobody_expires_in_time_does_not_ask_again_and_again(world: World) -> None:
