@@ -8,6 +8,7 @@ import pytest
 from duly import every
 from duly.bootstrap import Queue, Registry, Settings
 from duly.domain.errors import InvalidInput, Unavailable
+from duly.domain.executions import GraphResult
 from duly.domain.ids import JobId, JobKey, Owner
 from duly.domain.jobs import Ending, JobStatus, Suspended
 from duly.domain.schedules import Target
@@ -190,3 +191,28 @@ async def test_a_slot_that_is_tried_again_by_hand_has_the_outcome_that_its_key_h
 
     assert isinstance(ending, Ending)
     assert (again.ledger_run, ending.status, len(await keys(world))) == (None, JobStatus.COMPLETED, 1), ending.error
+
+
+async def waits(_: Any) -> GraphResult:
+    return GraphResult(output={"q": 1}, waits=True)
+
+
+@pytest.mark.parametrize(
+    ("graph", "expected"),
+    [(answers, (JobStatus.COMPLETED, None)), (waits, (JobStatus.FAILED, "cancelled"))],
+    ids=["over", "waiting"],
+)
+async def test_a_grant_revoked_meanwhile_changes_no_outcome_and_leaves_nothing_waiting(
+    world: World, graph: Any, expected: tuple[JobStatus, str | None]
+) -> None:
+    home = await house(world.queue, graph)
+    given = {"graph_id": GRAPH, "grant_id": home.grant_id, "key": "k"}
+    await home.executions.execute(home.asks("k"))
+    await world.puts(kind="graph.run", params=given)
+    await world.queue.grants.revoke(home.grant_id, owner="ann")
+
+    ending = await run(world)
+
+    assert isinstance(ending, Ending)
+    rows = await world.rows("SELECT status, error_code FROM execution_requests")
+    assert (ending.status, rows) == (expected[0], [("done", expected[1])]), ending.error

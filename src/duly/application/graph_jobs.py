@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from duly.application.owners import owner_of_job
-from duly.domain.executions import execution_key_of_job, request_of
+from duly.domain.executions import ExecutionStatus, execution_key_of_job, request_of
 from duly.domain.ids import GrantId, Owner, ScheduleId
 from duly.domain.schedules import schedule_of_key
 from duly.domain.sessions import ClaimedJob
@@ -16,6 +16,8 @@ class Standing(NamedTuple):
     owner: Owner | None
     key: str
     schedule_id: ScheduleId | None = None
+    status: ExecutionStatus | None = None
+    """Of what was begun under the key, if anything was."""
 
 
 async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
@@ -25,6 +27,11 @@ async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
     """
 
     async def work(tx: Transaction) -> Standing:
+        standing = await judged(tx)
+        begun = await tx.executions.by_key(standing.key)
+        return standing if begun is None else standing._replace(status=begun.status)
+
+    async def judged(tx: Transaction) -> Standing:
         owner = await owner_of_job(tx, job)
         named = execution_key_of_job(job.payload, job.key, job.chain)
         if owner is None:

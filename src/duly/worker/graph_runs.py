@@ -19,6 +19,7 @@ from duly.application.jobs import Jobs
 from duly.application.runs import Runs
 from duly.application.untraced import Untraced
 from duly.domain.errors import DulyError, InvalidInput, Unavailable
+from duly.domain.executions import ExecutionStatus
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus, Suspended
 from duly.domain.payloads import json_of, value_of
@@ -73,11 +74,16 @@ class GraphRuns:
         params: Any = value_of(job.payload)
         try:
             graph_id, grant_id = params["graph_id"], params["grant_id"]
-            standing = await self._insisting(lambda: standing_of(self.jobs.storage, job))
-            await self._insisting(lambda: self.grants.validate(grant_id, graph_id=graph_id, owner=standing.owner))
         except KeyError as missing:
             return failure(f"its params name no {missing.args[0]}", retryable=False)
+        standing = await self._insisting(lambda: standing_of(self.jobs.storage, job))
+        try:
+            # What has happened stays true when a grant is revoked.
+            if standing.status is not ExecutionStatus.DONE:
+                await self._insisting(lambda: self.grants.validate(grant_id, graph_id=graph_id, owner=standing.owner))
         except DulyError as refusal:
+            if standing.status is ExecutionStatus.WAITING:  # nobody else will go on with it
+                await self._end(graph_id, standing.key)
             return failure(f"{refusal.code}: {refusal}", retryable=False)
         try:
             return await self._traced(job, graph_id, standing, params)
@@ -132,11 +138,15 @@ class GraphRuns:
 
         A worker that only stops leaves its graph alone: the job that follows has the outcome.
         """
-        with suppress(DulyError, httpx2.HTTPError, TimeoutError):
+        with suppress(DulyError, TimeoutError):
             async with asyncio.timeout(_CANCEL_WITHIN_S):
                 known = await self.jobs.get(job.id)
                 if _is_cancelled(known):
-                    await self.client.delete(_path(graph_id), headers={"Idempotency-Key": key})
+                    await self._end(graph_id, key)
+
+    async def _end(self, graph_id: str, key: str) -> None:
+        with suppress(httpx2.HTTPError):
+            await self.client.delete(_path(graph_id), headers={"Idempotency-Key": key})
 
     async def close(self) -> None:
         """With the service, if it is in this process."""
