@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from duly import every
+from duly.application.directs import Directs
 from duly.bootstrap import Queue, Registry, Settings
 from duly.domain.errors import InvalidInput, Unavailable
 from duly.domain.executions import GraphResult
+from duly.domain.groups import NewGroup, NewMember
 from duly.domain.ids import JobId, JobKey, Owner
-from duly.domain.jobs import Ending, JobStatus, Suspended
+from duly.domain.jobs import Ending, JobStatus, NewJob, Suspended
 from duly.domain.schedules import Target
 from duly.domain.templates import NewTemplate
 from duly.ports.clock import Clock
@@ -216,3 +218,30 @@ async def test_a_grant_revoked_meanwhile_changes_no_outcome_and_leaves_nothing_w
     assert isinstance(ending, Ending)
     rows = await world.rows("SELECT status, error_code FROM execution_requests")
     assert (ending.status, rows) == (expected[0], [("done", expected[1])]), ending.error
+
+
+@pytest.mark.req("GRAPH-04", error=True)
+async def test_a_member_of_a_group_is_its_owners_too(world: World) -> None:
+    home = await house(world.queue, answers)
+    graph = NewJob(kind="graph.run", params={"graph_id": GRAPH, "grant_id": home.grant_id}, pool=WIDE)
+    await world.queue.groups.create(NewGroup(members=[NewMember(job=graph)]), owner="eve")
+
+    ending = await run(world)
+
+    assert isinstance(ending, Ending)
+    assert (ending.status, await keys(world)) == (JobStatus.FAILED, []), ending.error
+
+
+@pytest.mark.req("GRAPH-04", error=True)
+async def test_a_graph_is_not_called_directly_where_nobody_would_know_whose_it_is(world: World) -> None:
+    home = await house(world.queue, answers)
+    template = NewTemplate(
+        name="mine", kind="graph.run", params={"graph_id": GRAPH, "grant_id": home.grant_id}, pool=WIDE
+    )
+    await world.queue.templates.create(template, owner="eve")
+    directs = Directs(world.queue.storage, world.dice)
+
+    with pytest.raises(InvalidInput, match="not called directly"):
+        await directs.from_template("mine", None, owner="eve")
+    with pytest.raises(InvalidInput, match="not called directly"):
+        await directs.from_job(NewJob(kind="graph.run", params={}, pool=WIDE))
