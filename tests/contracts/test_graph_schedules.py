@@ -267,6 +267,12 @@ async def test_a_taken_id_mints_nothing(world: World) -> None:
         ({"graph_id": "python:news", "max_cost": "1e3"}, "params.max_cost"),
         ({"graph_id": "python:news", "max_cost": "99999999999"}, "params.max_cost"),
         ({"graph_id": "python:news", "grant_id": 5}, "params.grant_id"),
+        ({"graph_id": "python:news", "key": "another's:2026-01-01T00:00:00Z"}, "params.key"),
+        ({"graph_id": "python:news", "on_crash": "pray"}, "params.on_crash"),
+        ({"graph_id": "python:news", "timeout_ms": "soon"}, "timeout_ms"),
+        ({"graph_id": "python:news", "review_within_ms": 0}, "review_within_ms"),
+        ({"graph_id": "python:news", "review_default": "shrug"}, "params.review_default"),
+        ({"graph_id": "python:news", "review_default": "edit"}, "review_value"),
         ({"graph_id": "python:news", "grnat_id": "grant_1"}, "params.grnat_id"),
     ],
 )

@@ -111,6 +111,21 @@ async def test_a_schedule_has_a_grant_for_its_version_and_a_pause_outlives_a_new
 
 
 @pytest.mark.req("CRON-09", error=True)
+@pytest.mark.req("GRAPH-02")
+async def test_a_program_that_deploys_the_same_again_does_not_get_around_a_revoked_grant(world: World) -> None:
+    queue = world.queue
+    await deploy(queue, trigger())
+    (grant,) = await queue.grants.list(owner="ann")
+    await queue.grants.revoke(grant.id, owner="ann")
+
+    world.clock.advance(10)
+    assert await deploy(queue, trigger()) == {"daily": "unchanged"}
+    assert [each.id for each in await queue.grants.list(owner="ann")] == [grant.id]
+
+    await queue.registrar.upsert(asks(schedule_id="workflow:news:daily"))
+    assert len(await queue.grants.list(owner="ann")) == 2, "by hand it is granted anew"
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [

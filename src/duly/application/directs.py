@@ -7,6 +7,7 @@ from typing import Any
 from duly.application.templates import template_known
 from duly.application.tickets import Tickets
 from duly.domain.errors import InvalidInput
+from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import JobId, PoolName, SessionId, TicketId, Token
 from duly.domain.instants import Instant, Micros
 from duly.domain.jobs import JobState, NewJob
@@ -42,6 +43,7 @@ class Directs:
         async def work(tx: Transaction) -> tuple[Snapshot, Payload]:
             made = (await template_known(tx, name, owner)).snapshot(params)
             _require_no_lane(made.new)
+            _require_no_graph(made.new)
             await _require_open(tx, made.new)
             return made, made.payload()
 
@@ -51,6 +53,7 @@ class Directs:
     async def from_job(self, new: NewJob) -> Direct:
         now, drawn = self.storage.clock.now(), self.dice.new_id("dir")
         _require_no_lane(new)
+        _require_no_graph(new)
         await self.storage.read(lambda tx: _require_open(tx, new))
         return self._direct(new, new.payload, drawn, now)
 
@@ -88,6 +91,12 @@ class Directs:
 
 def wait_of(timeout_ms: object) -> Micros:
     return Micros(whole_number_of(timeout_ms, field="timeout_ms", least=1, most=LONGEST // 1_000) * 1_000)
+
+
+def _require_no_graph(new: NewJob) -> None:
+    """Without a row it has no owner whose grant could pay, and nothing that could wait for a review."""
+    if new.kind == GRAPH_RUN:
+        raise InvalidInput("kind", "a graph is not called directly", fix="put it as a job, or schedule it")
 
 
 def _require_no_lane(new: NewJob) -> None:

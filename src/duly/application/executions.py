@@ -202,7 +202,10 @@ class Executions:
         # The same token is our own: an earlier run of this work committed, and its answer was lost.
         if found.token == drawn.token:
             return found, found.status is ExecutionStatus.RUNNING
-        if found.status is ExecutionStatus.DONE or (found.status is ExecutionStatus.WAITING and not found.is_replied):
+        if found.status is ExecutionStatus.WAITING and not found.is_replied:
+            await self._ask_what_nobody_was_asked(tx, found, now)
+            return found, False
+        if found.status is ExecutionStatus.DONE:
             return found, False
         if found.status is ExecutionStatus.RUNNING:
             left = found.frees_in(era=drawn.era, lease_now=lease_now, grace=self.pace.grace)
@@ -212,6 +215,16 @@ class Executions:
             if request_of(found.key, found.request).on_crash is OnCrash.ASK:
                 return await _asked_about(tx, found, review_id, now), False
         return await _taken_over(tx, found, drawn), True
+
+    async def _ask_what_nobody_was_asked(self, tx: Transaction, waiting: Execution, now: Instant) -> None:
+        """An earlier version let executions wait without reviews: nobody could decide them, nothing would wake them.
+
+        Work that is run again finds what it has asked, so the ids may be drawn here.
+        """
+        if await tx.reviews.of_run(waiting.run_id):
+            return
+        kind = ReviewKind.CRASH if waiting.waits_for is WaitsFor.CRASH else ReviewKind.GRAPH
+        await _ask(tx, waiting, kind, [self.dice.new_id("review") for _ in questions_of(waiting.result)], now)
 
     def _lease(self) -> Lease:
         clock = self.storage.clock
@@ -289,11 +302,20 @@ class Executions:
         )
         self._attempts[execution.run_id] = attempt
         try:
+            await self._require_standing(execution.claim)
             return await self._finish(execution.claim, await attempt.ended())
         except LeaseLost:
             return await self._as_it_stands(execution)
         finally:
-            del self._attempts[execution.run_id]
+            if self._attempts.get(execution.run_id) is attempt:
+                del self._attempts[execution.run_id]
+
+    async def _require_standing(self, claim: Claim) -> None:
+        """Whoever ended it, or took it over, before this hold was there has not seen it: it is given back."""
+        found = await self.storage.read(lambda tx: tx.executions.by_key(claim.key))
+        if found is None or found.token != claim.token or found.status is not ExecutionStatus.RUNNING:
+            await self.pace.insist(self.storage, lambda: self.money.release(claim.run_id, claim.attempt))
+            raise LeaseLost(claim.run_id, claim.attempt)
 
     async def _held(self, execution: Execution, request: ExecutionRequest, grant: Grant) -> DulyError | None:
         """Why it may not cost anything, if so."""

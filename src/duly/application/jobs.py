@@ -12,6 +12,7 @@ from duly.application.retries import FailedFilter, Retried, Retries
 from duly.application.stopping import is_cancelled
 from duly.application.templates import template_known
 from duly.domain.errors import InvalidInput, Unavailable
+from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import JobId, JobKey, Lane, Owner, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import (
@@ -131,7 +132,8 @@ class Jobs:
             if owner is not None:
                 await job_known(tx, job_id, owner)
             job = await tx.jobs.lock(job_id)
-            if job.is_locked:
+            # One that waits for a review was dispatched: what it began is known by what it asked for.
+            if job.is_locked or (job.kind == GRAPH_RUN and await tx.reviews.are_awaited_by(job_id)):
                 raise JobLocked(job_id)
             origin = await tx.origins.get(job.chain) or Origin(owner=Owner(""))
             payload = origin.payload_for(params, of=job.payload, kind=job.kind)

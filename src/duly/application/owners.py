@@ -2,6 +2,7 @@
 
 from duly.domain.ids import JobId, JobKey, Owner
 from duly.domain.jobs import FinishedJob, Job, KeyOfAnother, UnknownJob
+from duly.domain.sessions import ClaimedJob
 from duly.ports.storage import Transaction
 
 
@@ -23,7 +24,7 @@ async def holder_of_own(tx: Transaction, key: JobKey | None, owner: str) -> JobI
     return holder.id
 
 
-async def owner_of_job(tx: Transaction, job: Job | FinishedJob) -> Owner | None:
+async def owner_of_job(tx: Transaction, job: Job | FinishedJob | ClaimedJob) -> Owner | None:
     if job.ledger_run is not None and (run := await tx.ledger.get(job.ledger_run)) is not None:
         return run.owner
     origin = await tx.origins.get(job.chain)

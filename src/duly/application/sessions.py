@@ -141,7 +141,8 @@ class Sessions:
                 return
             await tx.reviews.attach(execution, job.id)
             open_ones = [each.deadline for each in await tx.reviews.of_run(execution) if each.is_open]
-            until = Instant(max(open_ones, default=now) + BACKSTOP)
+            # Never at once: whoever acts on deadlines may be away, or late.
+            until = Instant(max([now, *open_ones]) + BACKSTOP)
             await tx.sessions.suspend(session, job, until=until, now=now)
 
         await self.storage.transact(work)

@@ -2,6 +2,7 @@
 
 from duly.application.templates import template_known
 from duly.domain.errors import InvalidInput
+from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import Owner
 from duly.domain.jobs import Entry, SlotJob
 from duly.domain.payloads import Payload, value_of
@@ -19,6 +20,10 @@ async def snapshot_for(tx: Transaction, kind: str, params: Payload, owner: Owner
         raise InvalidInput("target", str(unknown), fix="define it first: it must be the schedule's owner's") from None
     snapshot = mould.snapshot(value_of(params))
     snapshot.payload()
+    if snapshot.new.kind == GRAPH_RUN:
+        # It would have no grant of its own, and nobody would have asked whether its account can pay.
+        fix = f"name {GRAPH_RUN} itself as the target"
+        raise InvalidInput("target", f"template {mould.name!r} runs a graph, which a schedule runs itself", fix=fix)
     for name in snapshot.new.resources:
         if await tx.pools.get(name) is None:
             raise UnknownPool(name, field="resources")

@@ -32,13 +32,13 @@ class WorkflowSchedule:
     activates: bool = False
 
     async def made_in(self, tx: Transaction, schedules: Schedules, drawn: Drawn) -> Changed:
-        grant = await self._grant(tx, drawn)
+        found = await tx.schedules.lock(self.id)
+        grant = await self._grant(tx, found, drawn)
         wanted: dict[str, Any] = {
             "cadence": self.cadence,
             "target": target_of(self.version, self.plan, grant.id, self.given),
             "policies": self.policies,
         }
-        found = await tx.schedules.lock(self.id)
         if found is None:
             changed = await self._added(tx, schedules, wanted, drawn)
         else:
@@ -47,8 +47,9 @@ class WorkflowSchedule:
         await tx.grants.assign(self.id, grant.id)
         return changed
 
-    async def _grant(self, tx: Transaction, drawn: Drawn) -> Grant:
-        grant = await serving_grant(tx, self.id, self.fresh_grant, self.version.graph_id, drawn.now)
+    async def _grant(self, tx: Transaction, found: Schedule | None, drawn: Drawn) -> Grant:
+        renews = self.activates or found is None or found.state is ScheduleState.DELETED
+        grant = await serving_grant(tx, self.id, self.fresh_grant, self.version.graph_id, drawn.now, renews=renews)
         if grant is self.fresh_grant:
             await tx.grants.add(grant)
         return grant

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from duly.application.accounts import Accounts
+from duly.application.graph_grants import GraphGrants
 from duly.domain.executions import GRAPH_RUN
 from duly.domain.grants import Grant, scopes_of
 from duly.domain.ids import AccountId, GrantId, Owner, PoolName, ScheduleId
@@ -24,10 +25,11 @@ class Payer:
     """Who pays for what an owner runs: the first account, which is made if there is none."""
 
     accounts: Accounts
+    graphs: GraphGrants
 
     async def account_of(self, owner: Owner) -> AccountId:
         found = await self.accounts.list(owner=owner, most=1)
-        return (found[0] if found else await self.accounts.create(owner=owner, name="main")).id
+        return (found[0] if found else await self.graphs.open_first(self.accounts.storage, owner)).id
 
 
 def params_of(version: WorkflowVersion, plan: Plan, grant_id: GrantId, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,9 +58,16 @@ def new_grant(grant_id: GrantId, version: WorkflowVersion, account_id: AccountId
     )
 
 
-async def serving_grant(tx: Transaction, schedule_id: ScheduleId, fresh: Grant, graph_id: str, now: Instant) -> Grant:
-    """The schedule's own while it serves, so that deploying the same again changes nothing; else the fresh one."""
+async def serving_grant(
+    tx: Transaction, schedule_id: ScheduleId, fresh: Grant, graph_id: str, now: Instant, *, renews: bool
+) -> Grant:
+    """The schedule's own while it serves, so that deploying the same again changes nothing; else the fresh one.
+
+    One that was revoked is replaced only for whoever `renews` it: programs deploy the same whenever they start.
+    """
     known = await tx.grants.of_schedule(schedule_id)
-    if known is None or known.revoked_at is not None or not known.covers(graph_id):
+    if known is None or not known.covers(graph_id):
         return fresh
+    if known.revoked_at is not None:
+        return fresh if renews else known
     return fresh if known.expires_at is not None and known.expires_at <= now else known

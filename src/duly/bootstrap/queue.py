@@ -150,7 +150,7 @@ class Queue:
         telemetry = Tally() if telemetry is None else telemetry
         schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry, GraphGrants(dice, prices))
         accounts = Accounts(storage, dice, prices)
-        payer = Payer(accounts)
+        payer = Payer(accounts, schedules.graphs)
         return cls(
             settings=settings,
             storage=storage,

@@ -6,16 +6,14 @@ from typing import Any
 
 from duly.domain.amounts import parse_amount
 from duly.domain.errors import InvalidInput
-from duly.domain.executions import DEFAULT_MODEL, GRAPH_RUN, ExecutionRequest, graph_id_of
+from duly.domain.executions import DEFAULT_MODEL, GRAPH_RUN, ExecutionRequest, OnCrash, Silence, graph_id_of
 from duly.domain.payloads import value_of
 from duly.domain.schedules import Target
 from duly.domain.texts import text_of
 
 _GRANT = "grant_id"
-_KNOWN = frozenset(
-    {"graph_id", _GRANT, "input", "key", "max_cost", "on_crash", "timeout_ms"}
-    | {"review_within_ms", "review_default", "review_value"}
-)
+_TERMS = frozenset({"on_crash", "timeout_ms", "review_within_ms", "review_default", "review_value"})
+_KNOWN = frozenset({"graph_id", _GRANT, "input", "max_cost"}) | _TERMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +42,22 @@ def graph_target_of(target: Target) -> GraphTarget | None:
         text_of(grant_id, field=f"params.{_GRANT}")
     if max_cost is not None:
         parse_amount(max_cost, field="params.max_cost")
-    asked = ExecutionRequest(key="-", graph_id=graph_id_of(graph_id), grant_id=grant_id or "-", input=given)
+    asked = ExecutionRequest(
+        key="-", graph_id=graph_id_of(graph_id), grant_id=grant_id or "-", input=given, **_terms_of(params)
+    )
     model = None if asked.model == DEFAULT_MODEL else asked.model
     return GraphTarget(graph_id=asked.graph_id, model=model, grant_id=grant_id)
+
+
+def _terms_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What is left out, or null, has its default."""
+    terms = {name: params[name] for name in _TERMS if params.get(name) is not None}
+    for name, kind in (("on_crash", OnCrash), ("review_default", Silence)):
+        if name in terms and terms[name] not in list(kind):
+            raise InvalidInput(f"params.{name}", f"{ascii(terms[name])[:40]} is none", fix=f"use {', '.join(kind)}")
+        if name in terms:
+            terms[name] = kind(terms[name])
+    return terms
 
 
 def grant_of(target: Target) -> str | None:

@@ -140,7 +140,7 @@ class RunEvents:
         """What its execution asks people, and how that was decided."""
         if run.run_id is None:
             return
-        for review in await self.queue.reviews.of_run(run.run_id, owner=None):
+        for review in await self.queue.reviews.of_run(run.run_id, owner=run.owner):
             if self._reviews.get(review.id) is not review.state:
                 self._reviews[review.id] = review.state
                 yield _event("review", review_shape(review))

@@ -33,6 +33,9 @@ class ReviewStore(Protocol):
     async def attach(self, run_id: str, job_id: JobId) -> None:
         """Which job goes on when they are decided."""
 
+    async def are_awaited_by(self, job_id: JobId) -> bool:
+        """Whether a job waits for reviews, or is to go on with what was decided."""
+
     async def wake(self, job_id: JobId, now: Instant) -> None:
         """A job that is suspended is due now."""
 

@@ -5,24 +5,24 @@ No graph is loaded here, and no model reached: the service is somewhere else, ev
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 import httpx2
 
 from duly.application.grants import Grants
+from duly.application.graph_jobs import Standing, standing_of
 from duly.application.jobs import Jobs
 from duly.application.runs import Runs
 from duly.application.untraced import Untraced
-from duly.domain.errors import DulyError, InvalidInput
-from duly.domain.executions import execution_key_of_job
+from duly.domain.errors import DulyError, InvalidInput, Unavailable
+from duly.domain.executions import ExecutionStatus
 from duly.domain.instants import SECOND, Micros
-from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus, Suspended, UnknownJob
+from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus, Suspended
 from duly.domain.payloads import json_of, value_of
-from duly.domain.schedules import schedule_of_key
 from duly.domain.sessions import ClaimedJob
 from duly.domain.traces import trace_id_from
 from duly.ports.clock import Clock
@@ -31,6 +31,8 @@ from duly.worker.handlers import failure
 
 MOST_LAUNCHES = 5
 """How often a call is repeated that the service did not answer; that it still runs is an answer."""
+
+T = TypeVar("T")
 
 _LONGEST_REASON = 2_000
 _LONGEST_RETRY_S = 60
@@ -55,7 +57,7 @@ class _Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphRuns:
-    """Its params are `graph_id`, `grant_id` and `input`; `key`, unless it is the slot's.
+    """Its params are `graph_id`, `grant_id` and `input`; `key`, if an operator put it. The grant is its owner's.
 
     Whoever dies in the middle is followed by another job under the same key, which has the same outcome.
     """
@@ -72,45 +74,51 @@ class GraphRuns:
         params: Any = value_of(job.payload)
         try:
             graph_id, grant_id = params["graph_id"], params["grant_id"]
-            await self.grants.validate(grant_id, graph_id=graph_id)
         except KeyError as missing:
             return failure(f"its params name no {missing.args[0]}", retryable=False)
-        except DulyError as refusal:
-            return failure(f"{refusal.code}: {refusal}", retryable=False)
-        key = execution_key_of_job(job.payload, job.key, job.chain)
+        standing = await self._insisting(lambda: standing_of(self.jobs.storage, job))
         try:
-            return await self._traced(job, graph_id, key, params)
+            # What has happened stays true when a grant is revoked.
+            if standing.status is not ExecutionStatus.DONE:
+                await self._insisting(lambda: self.grants.validate(grant_id, graph_id=graph_id, owner=standing.owner))
+        except DulyError as refusal:
+            if standing.status is ExecutionStatus.WAITING:  # nobody else will go on with it
+                await self._end(graph_id, standing.key)
+            return failure(f"{refusal.code}: {refusal}", retryable=False)
+        try:
+            return await self._traced(job, graph_id, standing, params)
         except asyncio.CancelledError:
-            await self._cancel(job, graph_id, key)
+            await self._cancel(job, graph_id, standing.key)
             raise
 
-    async def _traced(self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any]) -> Ending | Suspended:
+    async def _traced(
+        self, job: ClaimedJob, graph_id: str, standing: Standing, params: Mapping[str, Any]
+    ) -> Ending | Suspended:
         """All tries of a job are in one trace, which the first call under its key makes the execution's."""
         span = self.tracing.begin(
             f"run {graph_id}",
             trace_id=trace_id_from(job.chain),
             parent=None,
             seed=f"{job.id}/{job.token}",  # a job that waited for a review comes back as itself
-            attributes={"duly.job_id": job.id, "duly.key": key, "duly.graph_id": graph_id},
+            attributes={"duly.job_id": job.id, "duly.key": standing.key, "duly.graph_id": graph_id},
         )
         error: str | None = "interrupted"
         try:
-            ended = await self._ended(job, graph_id, key, params, span.trace.header)
+            ended = await self._ended(job, graph_id, standing, params, span.trace.header)
             error = None if isinstance(ended, Suspended) else ended.error
         finally:
             span.end(error)
         return ended
 
     async def _ended(
-        self, job: ClaimedJob, graph_id: str, key: str, params: Mapping[str, Any], traceparent: str
+        self, job: ClaimedJob, graph_id: str, standing: Standing, params: Mapping[str, Any], traceparent: str
     ) -> Ending | Suspended:
-        launches, asked = 0, _body_of(job, params)
+        launches, asked = 0, _body_of(standing, params)
         while True:
-            answer = await self._ask(graph_id, key, asked, traceparent)
+            answer = await self._ask(graph_id, standing.key, asked, traceparent)
             await self._note(job, answer.outcome)
             launches += answer.is_launch
             if isinstance(answer.ending, Suspended):
-                await self._cancel(job, graph_id, key)
                 return answer.ending
             if answer.ending is not None and (answer.again_in is None or launches >= MOST_LAUNCHES):
                 return await self._explained(answer.ending, answer.outcome)
@@ -126,22 +134,19 @@ class GraphRuns:
         return ending
 
     async def _cancel(self, job: ClaimedJob, graph_id: str, key: str) -> None:
-        """A run that nobody wants any more must spend nothing more, and ask nobody for a review.
+        """A run that is cancelled must spend nothing more.
 
         A worker that only stops leaves its graph alone: the job that follows has the outcome.
         """
-        with suppress(DulyError, httpx2.HTTPError, TimeoutError):
+        with suppress(DulyError, TimeoutError):
             async with asyncio.timeout(_CANCEL_WITHIN_S):
-                if await self._is_unwanted(job, key):
-                    await self.client.delete(_path(graph_id), headers={"Idempotency-Key": key})
+                known = await self.jobs.get(job.id)
+                if _is_cancelled(known):
+                    await self._end(graph_id, key)
 
-    async def _is_unwanted(self, job: ClaimedJob, key: str) -> bool:
-        try:
-            known = await self.jobs.get(job.id)
-        except UnknownJob:
-            # A direct call: nobody follows it. What its params name the key of, others may have asked for, too.
-            return key == job.chain
-        return _is_cancelled(known)
+    async def _end(self, graph_id: str, key: str) -> None:
+        with suppress(httpx2.HTTPError):
+            await self.client.delete(_path(graph_id), headers={"Idempotency-Key": key})
 
     async def close(self) -> None:
         """With the service, if it is in this process."""
@@ -151,9 +156,16 @@ class GraphRuns:
 
     async def _note(self, job: ClaimedJob, outcome: Mapping[str, Any] | None) -> None:
         if outcome is not None and job.ledger_run is not None:
-            await self.runs.note_execution(
-                job.ledger_run, execution=outcome["run_id"], trace_id=outcome.get("trace_id")
-            )
+            run, execution, trace_id = job.ledger_run, outcome["run_id"], outcome.get("trace_id")
+            await self._insisting(lambda: self.runs.note_execution(run, execution=execution, trace_id=trace_id))
+
+    async def _insisting(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """A store that is away for a while is no reason to fail: if it stays away, the claim is lost, and this ends."""
+        while True:
+            try:
+                return await ask()
+            except Unavailable:
+                await self.clock.sleep(Micros(SECOND))
 
     async def _ask(self, graph_id: str, key: str, body: Mapping[str, Any], traceparent: str) -> _Answer:
         headers = {"Idempotency-Key": key, "traceparent": traceparent}
@@ -165,10 +177,10 @@ class GraphRuns:
             return _Answer(failure(why), again_in=Micros(SECOND))
 
 
-def _body_of(job: ClaimedJob, params: Mapping[str, Any]) -> dict[str, Any]:
+def _body_of(standing: Standing, params: Mapping[str, Any]) -> dict[str, Any]:
     body = {"execution_grant_id": params["grant_id"], "input": params.get("input") or {}}
-    if job.ledger_run is not None and job.key is not None:
-        body["schedule_id"] = schedule_of_key(job.key, job.lane)
+    if standing.schedule_id is not None:
+        body["schedule_id"] = standing.schedule_id
     return body | {name: params[name] for name in _ASKED if params.get(name) is not None}
 
 

@@ -11,14 +11,12 @@ import pytest
 from duly.bootstrap import Queue, Settings
 from duly.domain.instants import SECOND, Micros
 from duly.domain.jobs import Ending, JobStatus, Suspended
-from duly.domain.payloads import payload_of
 from duly.system.clock import SystemClock
 from duly.worker.graph_runs import MOST_LAUNCHES, GraphRuns
 from tests.adapters.worker.working import claimed
 
 pytestmark = pytest.mark.store("sqlite")
 DONE: tuple[int, Any, Any] = (200, {"ok": True, "run_id": "exe_1", "trace_id": "t1", "error_code": None}, {})
-WAITING: tuple[int, Any, Any] = (202, {"ok": None, "run_id": "exe_1", "trace_id": None, "error_code": None}, {})
 
 
 class Impatient(SystemClock):
@@ -45,15 +43,13 @@ class Asked:
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(request)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, BaseException):
+        if isinstance(answer, Exception):
             raise answer
         status, said, headers = answer
         return httpx2.Response(status, content=said if isinstance(said, bytes) else json.dumps(said), headers=headers)
 
 
-def ending_after(
-    answers: Sequence[Any], *, slot: str | None = "g:2026-01-01T00:00:00Z", **params: Any
-) -> tuple[Any, Asked, Impatient]:
+def ending_after(answers: Sequence[Any], **params: Any) -> tuple[Any, Asked, Impatient]:
     asked, clock = Asked(answers), Impatient()
 
     async def scenario() -> Ending | Suspended:
@@ -64,9 +60,7 @@ def ending_after(
         runs = GraphRuns(clock=clock, jobs=queue.jobs, grants=queue.grants, runs=queue.runs, client=client)
         given = {"graph_id": "python:g", "grant_id": grant.id, "input": {"a": 1}, **params}
         try:
-            return await runs(claimed(key=slot)._replace(payload=payload_of(given, field="params")))
-        except asyncio.CancelledError:
-            return Suspended("cancelled")
+            return await runs(claimed(key="g:2026-01-01T00:00:00Z", **given))
         finally:
             await runs.close()
             await queue.close()
@@ -131,33 +125,12 @@ def test_a_refusal_is_final_and_says_why(status: int, code: str) -> None:
 
 @pytest.mark.req("GRAPH-29")
 def test_one_that_waits_for_a_review_is_left_alone() -> None:
-    ending, asked, clock = ending_after([WAITING])
+    waiting: tuple[int, Any, Any] = (202, {"ok": None, "run_id": "exe_1", "trace_id": None, "error_code": None}, {})
+
+    ending, asked, clock = ending_after([waiting])
 
     assert ending == Suspended("exe_1")
     assert (len(asked.requests), clock.slept) == (1, [])
-
-
-def test_a_direct_call_that_would_wait_for_a_review_leaves_none_open() -> None:
-    ending, asked, _ = ending_after([WAITING], slot=None)
-
-    assert ending == Suspended("exe_1")
-    assert [(request.method, request.headers["idempotency-key"]) for request in asked.requests] == [
-        ("POST", "job-1"),
-        ("DELETE", "job-1"),
-    ]
-
-
-def test_what_others_may_have_asked_for_goes_on_when_a_direct_call_leaves() -> None:
-    for left in (WAITING, asyncio.CancelledError()):
-        _, asked, _ = ending_after([left, DONE], slot=None, key="ours")
-
-        assert [request.method for request in asked.requests] == ["POST"]
-
-
-def test_a_direct_call_whose_caller_left_spends_nothing_more() -> None:
-    _, asked, _ = ending_after([asyncio.CancelledError(), DONE], slot=None)
-
-    assert [request.method for request in asked.requests] == ["POST", "DELETE"]
 
 
 @pytest.mark.parametrize(

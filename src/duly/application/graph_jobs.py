@@ -1,0 +1,59 @@
+"""What a job that has a graph executed may ask for: at whose cost, and under which key."""
+
+from typing import NamedTuple
+
+from duly.application.owners import owner_of_job
+from duly.domain.executions import ExecutionStatus, execution_key_of_job, request_of
+from duly.domain.ids import GrantId, Owner, ScheduleId
+from duly.domain.schedules import schedule_of_key
+from duly.domain.sessions import ClaimedJob
+from duly.ports.storage import Storage, Transaction
+
+
+class Standing(NamedTuple):
+    """`owner` is none for what an operator put, who may name any grant and any key; `schedule_id` is the slot's."""
+
+    owner: Owner | None
+    key: str
+    schedule_id: ScheduleId | None = None
+    status: ExecutionStatus | None = None
+    """Of what was begun under the key, if anything was."""
+
+
+async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
+    """Its owner writes its params, so they cannot make it somebody else's: not by a grant, and not by a key.
+
+    A slot has its own key, a launch that of its owner, and whatever else an owner puts that of its chain.
+    """
+
+    async def work(tx: Transaction) -> Standing:
+        standing = await judged(tx)
+        begun = await tx.executions.by_key(standing.key)
+        return standing if begun is None else standing._replace(status=begun.status)
+
+    async def judged(tx: Transaction) -> Standing:
+        owner = await owner_of_job(tx, job)
+        named = execution_key_of_job(job.payload, job.key, job.chain)
+        if owner is None:
+            return Standing(None, named)
+        if job.key is not None and (slot := await _slot_of(tx, job, job.key, owner)) is not None:
+            return slot
+        launch = await tx.workflows.launch(named)
+        is_own = launch is not None and launch.owner == owner
+        return Standing(owner, named if is_own else str(job.chain))
+
+    return await storage.read(work)
+
+
+async def _slot_of(tx: Transaction, job: ClaimedJob, key: str, owner: Owner) -> Standing | None:
+    """One tried again by hand has no row in the ledger: what was executed says so, or the first of its chain."""
+    schedule_id = schedule_of_key(key, job.lane)
+    if job.ledger_run is not None:
+        return Standing(owner, key, schedule_id)
+    if (executed := await tx.executions.by_key(key)) is not None:
+        grant = await tx.grants.get(GrantId(executed.grant_id))
+        asked = request_of(key, executed.request).schedule_id
+        is_own = grant is not None and grant.user_id == owner
+        return Standing(owner, key, None if asked is None else ScheduleId(asked)) if is_own else None
+    first = await tx.jobs.get(job.chain)
+    return Standing(owner, key, schedule_id) if first is not None and first.ledger_run is not None else None
