@@ -12,6 +12,7 @@ from duly.domain.instants import instant_of
 from duly.domain.payloads import EMPTY
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
+from duly.domain.sessions import warning_about_schedule
 
 if TYPE_CHECKING:
     from duly.bootstrap import Queue
@@ -23,7 +24,10 @@ def list_all(options: Options) -> None:
             found = await queue.schedules.list(owner=options.owner, after=options.after, most=options.most)
             last = await queue.runs.last_of([schedule.id for schedule in found])
             if options.json:
-                shapes = [schedule_shape(each, last.get(each.id)) for each in found]
+                known = await queue.sessions.live_kinds()
+                shapes = [
+                    schedule_shape(each, last.get(each.id), warning_about_schedule(each, known)) for each in found
+                ]
                 say_json(page(shapes, most=options.most, cursor=found[-1].id if found else None))
                 return
             rows = [_row(each, last.get(each.id)) for each in found]
@@ -40,7 +44,8 @@ def show(options: Options) -> None:
         schedule = await queue.schedules.get(options.id, owner=None)
         last = (await queue.runs.last_of([schedule.id])).get(schedule.id)
         if options.json:
-            say_json(schedule_shape(schedule, last))
+            warning = warning_about_schedule(schedule, await queue.sessions.live_kinds())
+            say_json(schedule_shape(schedule, last, warning))
         else:
             show_schedule(schedule, last)
 

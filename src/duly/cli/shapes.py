@@ -32,10 +32,10 @@ def page(items: Sequence[Json], *, most: int | None = None, cursor: str | None =
     return {"items": list(items), "next_cursor": cursor if most is not None and len(items) >= most else None}
 
 
-def schedule_shape(schedule: Schedule, last_run: Run | None = None) -> Json:
+def schedule_shape(schedule: Schedule, last_run: Run | None = None, warning: str | None = None) -> Json:
     from duly.wire import schedules
 
-    return _json(schedules.schedule_shape(schedule, last_run))
+    return _json(schedules.schedule_shape(schedule, last_run, warning))
 
 
 def revision_shape(revision: Revision) -> Json:
