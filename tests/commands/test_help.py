@@ -1,6 +1,7 @@
 """What the command says about itself, and what it must not load to say so."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -157,6 +158,7 @@ def test_ctrl_c_is_quiet_and_a_list_is_watched_until_then(tmp_path: Path) -> Non
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_hears_ctrl_c,  # noqa: PLW1509 - nothing else runs in this process by then
     ) as process:
         assert process.stdout is not None
         first, second = process.stdout.readline(), process.stdout.readline()
@@ -169,3 +171,8 @@ def test_ctrl_c_is_quiet_and_a_list_is_watched_until_then(tmp_path: Path) -> Non
 
     assert first == second
     assert (process.returncode, complaint) == (130, "")
+
+
+def _hears_ctrl_c() -> None:
+    """What a shell starts in the background is deaf to it, and so is all that such a test run starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
