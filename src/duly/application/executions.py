@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 from duly.application.accounts import Accounts
 from duly.application.attempts import Attempt, AttemptPace
 from duly.application.batch import Drawn
+from duly.application.cancelling import Cancelling, settle_in, tombstone_of
 from duly.application.grants import Grants
-from duly.application.money import Money, end_in
+from duly.application.money import Money
 from duly.application.schedules import Changed, Schedules
 from duly.application.untraced import Untraced
 from duly.domain.amounts import NOTHING, UNIT, Amount, written_amount
-from duly.domain.billing import HoldState, OnExceeded, OverBudget, UnknownHold
+from duly.domain.billing import HoldState, OnExceeded, OverBudget
 from duly.domain.errors import DulyError, Refused, Unavailable
 from duly.domain.executions import (
     DEFAULT_MODEL,
@@ -95,25 +96,21 @@ class Executions:
         caller = GraphCaller(user=grant.user_id, account=grant.account_id, virtual_key_id=key.id)
         return await self._aside(self._traced(execution, request, grant, caller, ingress_request_id, parent=trace))
 
-    async def cancel(self, key: str, reason: str, *, graph_id: str | None = None) -> Execution:
+    async def cancel(
+        self, key: str, reason: str, *, graph_id: str | None = None, grant_id: str | None = None
+    ) -> Execution:
         """Ends it, whether it runs or waits; what is over stays as it is.
 
         Its graph is stopped at once if it runs here, elsewhere when it next renews its lease. What it spent is charged.
+        Whoever names graph and grant may be faster than the call itself, which then runs nothing.
         """
-        ended, now = failed(ErrorCode.CANCELLED, reason_of(reason)), self.storage.clock.now()
-
-        async def work(tx: Transaction) -> Execution:
-            locked = await tx.executions.lock_key(key)
-            if locked is None or graph_id not in (None, locked.graph_id):
-                raise UnknownExecution(key)
-            if locked.status is ExecutionStatus.DONE:
-                return locked
-            await tx.executions.end(locked.claim, ended, now=now)
-            await _settle(tx, locked.claim, HoldState.SETTLED, now)
-            await tx.reviews.withdraw(locked.run_id, reason=reason, now=now)
-            return await tx.executions.by_key(key) or locked
-
-        cancelled = await self.storage.transact(work)
+        why, clock = reason_of(reason), self.storage.clock
+        now, tombstone = clock.now(), None
+        if graph_id is not None and grant_id is not None:
+            ids = {"run_id": self.dice.new_id("exe"), "trace_id": self.dice.new_id("trace").removeprefix("trace_")}
+            tombstone = tombstone_of(key, graph_id, grant_id, reason=why, **ids, era=clock.era, now=now)
+        cancelling = Cancelling(key=key, reason=why, graph_id=graph_id, grant_id=grant_id, tombstone=tombstone, now=now)
+        cancelled = await self.storage.transact(cancelling.work)
         if (attempt := self._attempts.get(cancelled.run_id)) is not None:
             attempt.give_way()
         return cancelled
@@ -159,6 +156,8 @@ class Executions:
         found = await self.storage.read(lambda tx: tx.executions.by_key(request.key))
         if found is None:
             return None
+        if found.is_tombstone:
+            return found if found.is_of(request.graph_id, request.grant_id) else None
         if found.request_hash != request.hash:
             raise KeyReused
         return found if found.status is ExecutionStatus.DONE else None
@@ -197,6 +196,11 @@ class Executions:
     async def _judged(
         self, tx: Transaction, found: Execution, drawn: Execution, review_id: str, *, lease_now: Micros, now: Instant
     ) -> tuple[Execution, bool]:
+        if found.is_tombstone:
+            if found.is_of(drawn.graph_id, drawn.grant_id):
+                return found, False
+            await tx.executions.replace_tombstone(drawn)
+            return drawn, True
         if found.request_hash != drawn.request_hash:
             raise KeyReused
         # The same token is our own: an earlier run of this work committed, and its answer was lost.
@@ -373,7 +377,7 @@ class Executions:
             found = await tx.executions.by_key(claim.key)
             if found is None or not (stood or (is_rerun and _is_ours(found, claim))):
                 raise LeaseLost(claim.run_id, claim.attempt)
-            await _settle(tx, claim, HoldState.SETTLED, now)
+            await settle_in(tx, claim, HoldState.SETTLED, now)
             if found.status is ExecutionStatus.WAITING and ended.ok is None:
                 await _ask(tx, found, kind, ids, now)
             if pausing is not None:
@@ -452,14 +456,7 @@ def _over_budget(over: OverBudget) -> Ended:
 
 async def _settle_lost(tx: Transaction, found: Execution, now: Instant) -> None:
     """Whatever its last attempt held is settled by what it has spent so far; receipts that still come are charged."""
-    await _settle(tx, found.claim, HoldState.LAPSED, now)
-
-
-async def _settle(tx: Transaction, claim: Claim, state: HoldState, now: Instant) -> None:
-    try:
-        await end_in(tx, claim.run_id, claim.attempt, state, now=now)
-    except UnknownHold:
-        return  # it ended before anything was held
+    await settle_in(tx, found.claim, HoldState.LAPSED, now)
 
 
 def _is_ours(found: Execution, claim: Claim) -> bool:

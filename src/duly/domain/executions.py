@@ -24,6 +24,8 @@ LONGEST_TIMEOUT_MS = 24 * 3_600_000
 LONGEST_ERROR = 2_000
 LONGEST_REVIEW_MS = 366 * 86_400_000
 DEFAULT_MODEL = "default"
+TOMBSTONE = ""
+"""The hash of a request that nobody has made yet, and whose execution is cancelled already."""
 GRAPH_RUN = "graph.run"
 """The kind of the job that has a graph executed."""
 GRAPH_POOL = PoolName("graphs")
@@ -261,6 +263,14 @@ class Execution:
             return None
         answers = value_of(self.reply)["answers"]
         return Reply(answers) if isinstance(answers, dict) and answers else None
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether it was cancelled before its call came."""
+        return self.request_hash == TOMBSTONE
+
+    def is_of(self, graph_id: str, grant_id: str) -> bool:
+        return (self.graph_id, self.grant_id) == (graph_id, grant_id)
 
     def frees_in(self, *, era: str, lease_now: Micros, grace: Micros) -> Micros:
         """How long until somebody else may take over; nothing is left of what was counted in another era."""

@@ -19,6 +19,15 @@ class ExecutionStore(Protocol):
     async def add(self, execution: Execution) -> bool:
         """Whether its key was free."""
 
+    async def bury(self, tombstone: Execution) -> bool:
+        """Whether its key was free: what was cancelled before its call came is over."""
+
+    async def replace_tombstone(self, execution: Execution) -> None:
+        """Of a key that the caller has locked, and whose tombstone is not for this call."""
+
+    async def prune_tombstones(self, before: Instant, most: int) -> int:
+        """Oldest first; answers how many were forgotten."""
+
     async def by_key(self, key: str) -> Execution | None: ...
 
     async def lock_key(self, key: str) -> Execution | None:

@@ -26,21 +26,17 @@ class SqlExecutions:
         self._x = executor
 
     async def add(self, execution: Execution) -> bool:
-        rows = await self._x.fetch(
-            "claim_execution",
-            key=execution.key,
-            hash=execution.request_hash,
-            request=execution.request,
-            graph_id=execution.graph_id,
-            grant_id=execution.grant_id,
-            run_id=execution.run_id,
-            trace_id=execution.trace_id,
-            token=execution.token,
-            era=execution.era,
-            expires_at=execution.expires_at,
-            now=execution.created_at,
-        )
-        return bool(rows)
+        return bool(await self._x.fetch("claim_execution", hash=execution.request_hash, **_named(execution)))
+
+    async def bury(self, tombstone: Execution) -> bool:
+        error = {"error_code": tombstone.error_code, "error_message": tombstone.error_message}
+        return bool(await self._x.fetch("bury_execution", **error, **_named(tombstone)))
+
+    async def replace_tombstone(self, execution: Execution) -> None:
+        await self._x.fetch("replace_tombstone", hash=execution.request_hash, **_named(execution))
+
+    async def prune_tombstones(self, before: Instant, most: int) -> int:
+        return len(await self._x.fetch("prune_tombstones", before=before, most=most))
 
     async def by_key(self, key: str) -> Execution | None:
         return await self._one("execution_by_key", key=key)
@@ -119,6 +115,21 @@ class SqlExecutions:
     async def _one(self, statement: str, **names: Any) -> Execution | None:
         rows = await self._x.fetch(statement, **names)
         return _from_row(rows[0]) if rows else None
+
+
+def _named(execution: Execution) -> dict[str, Any]:
+    return {
+        "key": execution.key,
+        "request": execution.request,
+        "graph_id": execution.graph_id,
+        "grant_id": execution.grant_id,
+        "run_id": execution.run_id,
+        "trace_id": execution.trace_id,
+        "token": execution.token,
+        "era": execution.era,
+        "expires_at": execution.expires_at,
+        "now": execution.created_at,
+    }
 
 
 def _from_row(row: Row) -> Execution:

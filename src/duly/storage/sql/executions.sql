@@ -11,6 +11,28 @@ VALUES (:key, :hash, :request, :graph_id, :grant_id, :run_id, :trace_id, 'runnin
 ON CONFLICT (idempotency_key) DO NOTHING
 RETURNING 1
 
+-- name: bury_execution
+INSERT INTO execution_requests (idempotency_key, request_hash, request, graph_id, grant_id, run_id, trace_id, status, ok,
+  error_code, error_message, attempt, token, era, expires_at, created_at, completed_at)
+VALUES (:key, '', :request, :graph_id, :grant_id, :run_id, :trace_id, 'done', 0, :error_code, :error_message, 1, :token, :era,
+        :expires_at, :now, :now)
+ON CONFLICT (idempotency_key) DO NOTHING
+RETURNING 1
+
+-- name: replace_tombstone
+-- Under the row's lock. Nothing refers to a tombstone's run, as nothing ran.
+UPDATE execution_requests SET request_hash = :hash, request = :request, graph_id = :graph_id, grant_id = :grant_id,
+  run_id = :run_id, trace_id = :trace_id, status = 'running', ok = NULL, error_code = NULL, error_message = NULL,
+  token = :token, era = :era, expires_at = :expires_at, created_at = :now, completed_at = NULL
+WHERE idempotency_key = :key AND request_hash = ''
+
+-- name: prune_tombstones
+-- Asked once more of the row itself: a call may have taken the place of one meanwhile.
+DELETE FROM execution_requests WHERE idempotency_key IN (
+  SELECT idempotency_key FROM execution_requests WHERE request_hash = '' AND completed_at < :before
+  ORDER BY completed_at LIMIT :most) AND request_hash = ''
+RETURNING 1
+
 -- name: execution_by_key
 SELECT {execution_columns} FROM execution_requests WHERE idempotency_key = :key
 
