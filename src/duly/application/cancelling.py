@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from duly.application.call_backs import wake_waiting
 from duly.application.money import end_in
 from duly.domain.billing import HoldState, UnknownHold
 from duly.domain.executions import (
@@ -44,6 +45,7 @@ class Cancelling:
         await tx.executions.end(found.claim, failed(ErrorCode.CANCELLED, self.reason), now=self.now)
         await settle_in(tx, found.claim, HoldState.SETTLED, self.now)
         await tx.reviews.withdraw(found.run_id, reason=self.reason, now=self.now)
+        await wake_waiting(tx, found, now=self.now)
         return await tx.executions.by_key(self.key) or found
 
     def _means(self, found: Execution) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from duly.application.accounts import Accounts
 from duly.application.attempts import Attempt, AttemptPace
 from duly.application.batch import Drawn
+from duly.application.call_backs import end_called_back, end_overdue, waits_for_call_back
 from duly.application.cancelling import Cancelling, settle_in, tombstone_of
 from duly.application.grants import Grants
 from duly.application.money import Money
@@ -206,6 +207,8 @@ class Executions:
         # The same token is our own: an earlier run of this work committed, and its answer was lost.
         if found.token == drawn.token:
             return found, found.status is ExecutionStatus.RUNNING
+        if waits_for_call_back(found):
+            return await end_overdue(tx, found, now=now), False
         if found.status is ExecutionStatus.WAITING and not found.is_replied:
             await self._ask_what_nobody_was_asked(tx, found, now)
             return found, False
@@ -363,23 +366,27 @@ class Executions:
     ) -> Execution:
         """Settles and keeps the outcome, or that it waits, in one transaction; raises LeaseLost if it was fenced."""
         now, earlier_runs = self.storage.clock.now(), count()
-        if ended.ok is None and (why := why_unaskable(ended.result)) is not None:
-            ended = failed(ErrorCode.RESULT, why)
-        ids = [self.dice.new_id("review") for _ in questions_of(ended.result)] if ended.ok is None else []
+        waits_for = WaitsFor.REVIEW if ended.called_back_by is None else WaitsFor.CALL_BACK
+        asks = ended.ok is None and waits_for is WaitsFor.REVIEW
+        if asks and (why := why_unaskable(ended.result)) is not None:
+            ended, asks = failed(ErrorCode.RESULT, why), False
+        ids = [self.dice.new_id("review") for _ in questions_of(ended.result)] if asks else []
         paused: list[Changed] = []
 
         async def work(tx: Transaction) -> Execution:
             is_rerun = next(earlier_runs) > 0
             if ended.ok is None:
-                stood = await tx.executions.suspend(claim, ended, WaitsFor.REVIEW)
+                stood = await tx.executions.suspend(claim, ended, waits_for)
             else:
                 stood = await tx.executions.end(claim, ended, now=now)
             found = await tx.executions.by_key(claim.key)
             if found is None or not (stood or (is_rerun and _is_ours(found, claim))):
                 raise LeaseLost(claim.run_id, claim.attempt)
             await settle_in(tx, claim, HoldState.SETTLED, now)
-            if found.status is ExecutionStatus.WAITING and ended.ok is None:
+            if found.status is ExecutionStatus.WAITING and asks:
                 await _ask(tx, found, kind, ids, now)
+            if waits_for_call_back(found):
+                found = await end_called_back(tx, found, now=now)
             if pausing is not None:
                 changed = await self.schedules.pause_in(tx, pausing.schedule_id, pausing.drawn, reason=pausing.reason)
                 paused.extend([] if changed is None else [changed])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from duly.domain.executions import Claim, Ended, Execution, ExecutionEvent, WaitsFor
+from duly.domain.ids import JobId
 from duly.domain.instants import Instant, Micros
 from duly.domain.payloads import Payload
 
@@ -52,6 +53,9 @@ class ExecutionStore(Protocol):
 
     async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> bool:
         """Whether the claim still stood."""
+
+    async def await_with(self, run_id: str, job_id: JobId) -> None:
+        """Which job goes on with an execution that waits for a call-back."""
 
     async def reply(self, run_id: str, reply: Payload) -> None:
         """Of an execution that waits; the first reply stands."""

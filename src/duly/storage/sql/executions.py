@@ -12,6 +12,7 @@ from duly.domain.executions import (
     ExecutionStatus,
     WaitsFor,
 )
+from duly.domain.ids import JobId
 from duly.domain.instants import Instant
 from duly.domain.payloads import Payload
 from duly.ports.executions import Lease
@@ -86,10 +87,19 @@ class SqlExecutions:
 
     async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> bool:
         rows = await self._x.fetch(
-            "suspend_execution", key=claim.key, token=claim.token, waits_for=waits_for.value, result=ended.result
+            "suspend_execution",
+            key=claim.key,
+            token=claim.token,
+            # The column's check is older than call-backs, and what has a time to be called back by is no review.
+            waits_for=(WaitsFor.REVIEW if waits_for is WaitsFor.CALL_BACK else waits_for).value,
+            result=ended.result,
+            called_back_by=ended.called_back_by,
         )
         self._x.wake(execution_topic(claim.run_id))
         return bool(rows)
+
+    async def await_with(self, run_id: str, job_id: JobId) -> None:
+        await self._x.fetch("await_call_back_with", run_id=run_id, job_id=job_id)
 
     async def reply(self, run_id: str, reply: Payload) -> None:
         await self._x.fetch("reply_to_execution", run_id=run_id, reply=reply)
@@ -146,7 +156,7 @@ def _from_row(row: Row) -> Execution:
         error_code=row[9],
         error_message=row[10],
         result=row[11],
-        waits_for=None if row[12] is None else WaitsFor(row[12]),
+        waits_for=_waits_for(row[12], row[20]),
         reply=row[13],
         attempt=row[14],
         token=row[15],
@@ -154,4 +164,12 @@ def _from_row(row: Row) -> Execution:
         expires_at=row[17],
         created_at=row[18],
         completed_at=row[19],
+        called_back_by=row[20],
+        waiting_job=row[21],
     )
+
+
+def _waits_for(kept: str | None, called_back_by: Instant | None) -> WaitsFor | None:
+    if kept is None:
+        return None
+    return WaitsFor(kept) if called_back_by is None else WaitsFor.CALL_BACK

@@ -2,7 +2,7 @@
 
 -- fragment: execution_columns
 idempotency_key, request_hash, request, graph_id, grant_id, run_id, trace_id, status, ok, error_code, error_message, result,
-waits_for, reply, attempt, token, era, expires_at, created_at, completed_at
+waits_for, reply, attempt, token, era, expires_at, created_at, completed_at, called_back_by, waiting_job
 
 -- name: claim_execution
 INSERT INTO execution_requests (idempotency_key, request_hash, request, graph_id, grant_id, run_id, trace_id, status, attempt,
@@ -67,9 +67,13 @@ WHERE idempotency_key = :key AND token = :token AND status <> 'done'
 RETURNING 1
 
 -- name: suspend_execution
-UPDATE execution_requests SET status = 'waiting', waits_for = :waits_for, result = :result, reply = NULL
+UPDATE execution_requests SET status = 'waiting', waits_for = :waits_for, result = :result, reply = NULL,
+  called_back_by = :called_back_by, waiting_job = NULL
 WHERE idempotency_key = :key AND token = :token AND status = 'running'
 RETURNING 1
+
+-- name: await_call_back_with
+UPDATE execution_requests SET waiting_job = :job_id WHERE run_id = :run_id AND status = 'waiting'
 
 -- name: reply_to_execution
 -- The first reply stands.
