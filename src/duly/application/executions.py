@@ -16,7 +16,7 @@ from duly.application.money import Money
 from duly.application.schedules import Changed, Schedules
 from duly.application.untraced import Untraced
 from duly.domain.amounts import NOTHING, UNIT, Amount, written_amount
-from duly.domain.billing import HoldState, OnExceeded, OverBudget
+from duly.domain.billing import HoldState, MaySpendNothing, OnExceeded, OverBudget
 from duly.domain.errors import DulyError, Refused, Unavailable
 from duly.domain.executions import (
     DEFAULT_MODEL,
@@ -327,9 +327,11 @@ class Executions:
     async def _held(self, execution: Execution, request: ExecutionRequest, grant: Grant) -> DulyError | None:
         """Why it may not cost anything, if so."""
         model = None if request.model == DEFAULT_MODEL else request.model
+        is_paid = model is not None and not self.accounts.prices.is_free(model)
+        if is_paid and request.max_cost == 0:
+            return MaySpendNothing(model)
         try:
             await self.accounts.require_payable(grant.account_id, model, owner=None)
-            is_paid = model is not None and not self.accounts.prices.is_free(model)
             amount = request.max_cost if request.max_cost is not None else DEFAULT_HOLD if is_paid else NOTHING
             await self.money.hold(
                 execution.run_id,
