@@ -1,5 +1,6 @@
 """Deploying workflows, registering their schedules and launching their runs, on every store."""
 
+import asyncio
 import hashlib
 import json
 from datetime import UTC, datetime
@@ -269,6 +270,58 @@ async def test_a_key_that_stands_for_another_launch_is_refused_and_a_missing_par
     with pytest.raises(InvalidInput, match=r"params\.topic: is missing: a\.inputs\.x refers to it"):
         await queue.launches.launch("news", owner="ann")
     assert len(await _jobs(queue)) == 1
+
+
+async def launched_under(queue: Queue, *, version: int | None = None) -> str:
+    launch = await queue.launches.launch("news", owner="ann", version=version)
+    return str(next(value_of(job.payload)["grant_id"] for job in await _jobs(queue) if job.id == launch.job_id))
+
+
+@pytest.mark.req("GRAPH-02")
+async def test_launches_of_a_version_share_one_grant_for_it_alone(world: World) -> None:
+    queue, other = world.queue, await world.another()
+    await deploy(queue, trigger())
+    before = {grant.id for grant in await queue.grants.list(owner="ann")}
+
+    used = await asyncio.gather(*(launched_under(each) for each in (queue, other) * 6))
+    await deploy(queue, trigger(), concurrency=2)
+    newer = await launched_under(queue)
+
+    grants = {grant.id: grant for grant in await queue.grants.list(owner="ann") if grant.id not in before}
+    assert len(set(used)) == 1
+    assert {used[0], newer} <= set(grants)
+    assert (grants[used[0]].scopes, grants[newer].scopes) == (  # type: ignore[index]
+        ("graph:execute:dag:news@1",),
+        ("graph:execute:dag:news@2",),
+    )
+    assert await launched_under(queue, version=1) == used[0]
+    assert len(await queue.grants.list(owner="ann")) == 4  # of two versions, each its schedule's and its launches'
+
+
+@pytest.mark.req("GRAPH-02", error=True)
+async def test_a_revoked_grant_is_no_launchs_and_the_next_has_another(world: World) -> None:
+    queue = world.queue
+    await deploy(queue)
+    first = await launched_under(queue)
+    await queue.grants.revoke(first, owner="ann")
+
+    again = [await launched_under(queue) for _ in range(3)]
+
+    assert again == [again[0]] * 3
+    assert again[0] != first
+    assert [grant.revoked_at is None for grant in await queue.grants.list(owner="ann")] == [False, True]
+
+
+async def test_launches_under_one_key_at_once_are_one_and_mint_one_grant(world: World) -> None:
+    queue, other = world.queue, await world.another()
+    await deploy(queue)
+
+    launches = await asyncio.gather(
+        *(each.launches.launch("news", owner="ann", key="k") for each in (queue, other) * 4)
+    )
+
+    assert len({launch.job_id for launch in launches}) == len(await _jobs(queue)) == 1
+    assert len(await queue.grants.list(owner="ann")) == 1
 
 
 async def test_whoever_loses_the_answer_finds_what_was_done(world: World) -> None:

@@ -7,3 +7,6 @@ ALTER TABLE execution_requests ADD COLUMN called_back_by INTEGER;
 ALTER TABLE execution_requests ADD COLUMN waiting_job TEXT;
 CREATE INDEX execution_requests_of_waiting_job ON execution_requests (waiting_job)
   WHERE waiting_job IS NOT NULL AND status = 'waiting';
+
+-- Which grant the launches of a version act under; the version itself never changes.
+ALTER TABLE workflow_versions ADD COLUMN launch_grant_id TEXT REFERENCES execution_grants (id);
