@@ -66,13 +66,13 @@ class Place:
                 started.communicate()
 
     @contextmanager
-    def everything(self) -> Iterator[None]:
+    def everything(self) -> Iterator[str]:
         """The execution service, and a worker elsewhere that keeps time as well."""
         with self.process("serving ", "serve", "--app", "schedules.py", "--port", "0") as serving:
             url = serving.split()[1].rstrip(";")
             words = ("worker", "--app", "schedules.py", "--keep-time")
             with self.process("working on", *words, DULY_INTERNAL_API_URL=url, DULY_LEASE_MS="3000"):
-                yield
+                yield url
 
     def open_review(self) -> Mapping[str, Any]:
         deadline = time.monotonic() + PATIENCE_S

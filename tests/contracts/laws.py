@@ -62,7 +62,15 @@ MONEY = {
     "a review is open whose execution does not wait": "SELECT v.id FROM reviews v JOIN execution_requests e "
     "USING (run_id) WHERE v.state = 'open' AND (e.status <> 'waiting' OR e.reply IS NOT NULL)",
     "an execution waits for nobody": "SELECT run_id FROM execution_requests e WHERE status = 'waiting' "
-    "AND reply IS NULL AND NOT EXISTS (SELECT 1 FROM reviews v WHERE v.run_id = e.run_id AND v.state = 'open')",
+    "AND reply IS NULL AND called_back_by IS NULL "
+    "AND NOT EXISTS (SELECT 1 FROM reviews v WHERE v.run_id = e.run_id AND v.state = 'open')",
+    "an execution waits for a call-back that came": "SELECT run_id FROM execution_requests e JOIN dag_runs d "
+    "USING (run_id) WHERE e.status = 'waiting' AND e.called_back_by IS NOT NULL AND d.callback <> 'STARTED'",
+    "an execution is over and its job sleeps": "SELECT j.id FROM execution_requests e "
+    "JOIN jobs j ON j.id = e.waiting_job WHERE e.status = 'done' AND j.state = 'backoff' "
+    "AND j.run_at = e.called_back_by AND e.completed_at < j.run_at",
+    "money was held for a call that was cancelled before it came": "SELECT run_id FROM execution_requests "
+    "JOIN holds USING (run_id) WHERE request_hash = ''",
     "events are numbered with a gap": "SELECT run_id FROM execution_events GROUP BY run_id HAVING max(seq) <> count(*)",
     "an account does not add up": "SELECT id FROM billing_accounts WHERE granted <> available + held + charged "
     "OR available < 0 OR (available > 0 AND overrun > 0)",

@@ -19,7 +19,7 @@ from duly.domain.payloads import Payload, value_of
 from duly.domain.requests import KeyReused
 from duly.domain.runs import RunKind
 from duly.domain.schedules import Schedule, ScheduleState, UnknownSchedule
-from duly.domain.workflows import CallBack, CalledBack, LateCallBack, UnknownWorkflow, WorkflowTaken
+from duly.domain.workflows import UnknownWorkflow, WorkflowTaken
 from duly.graphs.dag import DagGraphs
 from duly.graphs.router import Router
 from tests.contracts.forgetful import forgetful
@@ -272,6 +272,58 @@ async def test_a_key_that_stands_for_another_launch_is_refused_and_a_missing_par
     assert len(await _jobs(queue)) == 1
 
 
+async def launched_under(queue: Queue, *, version: int | None = None) -> str:
+    launch = await queue.launches.launch("news", owner="ann", version=version)
+    return str(next(value_of(job.payload)["grant_id"] for job in await _jobs(queue) if job.id == launch.job_id))
+
+
+@pytest.mark.req("GRAPH-02")
+async def test_launches_of_a_version_share_one_grant_for_it_alone(world: World) -> None:
+    queue, other = world.queue, await world.another()
+    await deploy(queue, trigger())
+    before = {grant.id for grant in await queue.grants.list(owner="ann")}
+
+    used = await asyncio.gather(*(launched_under(each) for each in (queue, other) * 6))
+    await deploy(queue, trigger(), concurrency=2)
+    newer = await launched_under(queue)
+
+    grants = {grant.id: grant for grant in await queue.grants.list(owner="ann") if grant.id not in before}
+    assert len(set(used)) == 1
+    assert {used[0], newer} <= set(grants)
+    assert (grants[used[0]].scopes, grants[newer].scopes) == (  # type: ignore[index]
+        ("graph:execute:dag:news@1",),
+        ("graph:execute:dag:news@2",),
+    )
+    assert await launched_under(queue, version=1) == used[0]
+    assert len(await queue.grants.list(owner="ann")) == 4  # of two versions, each its schedule's and its launches'
+
+
+@pytest.mark.req("GRAPH-02", error=True)
+async def test_a_revoked_grant_is_no_launchs_and_the_next_has_another(world: World) -> None:
+    queue = world.queue
+    await deploy(queue)
+    first = await launched_under(queue)
+    await queue.grants.revoke(first, owner="ann")
+
+    again = [await launched_under(queue) for _ in range(3)]
+
+    assert again == [again[0]] * 3
+    assert again[0] != first
+    assert [grant.revoked_at is None for grant in await queue.grants.list(owner="ann")] == [False, True]
+
+
+async def test_launches_under_one_key_at_once_are_one_and_mint_one_grant(world: World) -> None:
+    queue, other = world.queue, await world.another()
+    await deploy(queue)
+
+    launches = await asyncio.gather(
+        *(each.launches.launch("news", owner="ann", key="k") for each in (queue, other) * 4)
+    )
+
+    assert len({launch.job_id for launch in launches}) == len(await _jobs(queue)) == 1
+    assert len(await queue.grants.list(owner="ann")) == 1
+
+
 async def test_whoever_loses_the_answer_finds_what_was_done(world: World) -> None:
     queue = forgetful(world)
 
@@ -308,9 +360,9 @@ class Remote:
         return httpx2.MockTransport(handle)
 
 
-async def remote_run(world: World, remote: Remote, *, callback: bool) -> "asyncio.Task[Execution]":
+async def remote_run(world: World, remote: Remote) -> Execution:
     queue = world.queue
-    executor = {"url": "https://executor.example/run", "callback": callback, "deadline_ms": 8_000}
+    executor = {"url": "https://executor.example/run", "deadline_ms": 8_000}
     await deploy(queue, executor=executor)
     await queue.launches.start("news", 1, "ann", Instant(1_700_000_000 * SECOND), "k1")
     (job,) = await _jobs(queue)
@@ -320,14 +372,14 @@ async def remote_run(world: World, remote: Remote, *, callback: bool) -> "asynci
     object.__setattr__(executions, "graphs", Router(Registry(), {"dag": dag}))
     asked = {name: params[name] for name in ("graph_id", "grant_id", "input", "timeout_ms")}
     asked |= {"max_cost": None, "on_crash": params["on_crash"], "schedule_id": None}
-    return asyncio.create_task(executions.execute(request_of(params["key"], Payload(json.dumps(asked)))))
+    return await executions.execute(request_of(params["key"], Payload(json.dumps(asked))))
 
 
 @pytest.mark.req("CRON-08")
 async def test_an_executor_elsewhere_is_given_the_document_and_who_when_and_which(world: World) -> None:
     remote = Remote({"done": 3}, status=200)
 
-    execution = await (await remote_run(world, remote, callback=False))
+    execution = await remote_run(world, remote)
 
     assert value_of(execution.result or Payload("null")) == {"outputs": {"done": 3}}
     ((headers, body),) = remote.asked
@@ -340,56 +392,6 @@ async def test_an_executor_elsewhere_is_given_the_document_and_who_when_and_whic
         "scheduled_for": "2023-11-14T22:13:20Z",
         "idempotency_key": "k1",
     }
-
-
-@pytest.mark.req("CRON-10")
-@pytest.mark.parametrize("status", [CalledBack.SUCCESS, CalledBack.FAILED])
-async def test_a_call_back_says_how_the_run_ended_and_the_first_end_stands(world: World, status: CalledBack) -> None:
-    remote, queue = Remote(), world.queue
-    running = await remote_run(world, remote, callback=True)
-    run_id = await _accepted(world, remote)
-    said = CallBack(status, Payload('"so it is"'))
-
-    await queue.dag_runs.call_back(run_id, CallBack(CalledBack.STARTED), owner="ann")
-    await queue.dag_runs.call_back(run_id, said, owner=None)
-    await queue.dag_runs.call_back(run_id, said, owner="ann")
-    execution = await running
-
-    assert (execution.ok, execution.error_code) == (
-        (True, None) if status is CalledBack.SUCCESS else (False, "executor_failed")
-    )
-    with pytest.raises(LateCallBack):
-        await queue.dag_runs.call_back(run_id, CallBack(CalledBack.STARTED), owner="ann")
-    assert len(remote.asked) == 1
-
-
-@pytest.mark.req("CRON-10", error=True)
-async def test_a_run_that_nobody_calls_back_about_fails_at_its_deadline(world: World) -> None:
-    remote = Remote()
-    running = await remote_run(world, remote, callback=True)
-    run_id = await _accepted(world, remote)
-
-    clock = world.clock
-    assert isinstance(clock, PatientClock)
-    await clock.pass_slowly(10)
-    await world.queue.storage.transact(lambda tx: tx.workflows.call_back(run_id, CallBack(CalledBack.STARTED)))
-    execution = await running
-
-    assert (execution.error_code, execution.error_message) == (
-        "no_call_back",
-        "the executor said nothing within 8000 ms",
-    )
-    with pytest.raises(LateCallBack):
-        await world.queue.dag_runs.call_back(run_id, CallBack(CalledBack.SUCCESS), owner="ann")
-
-
-async def _accepted(world: World, remote: Remote) -> str:
-    while True:
-        if remote.asked:
-            run_id = str(remote.asked[0][1]["meta"]["run_id"])
-            if await world.queue.dag_runs.is_accepted(run_id):
-                return run_id
-        await asyncio.sleep(0.01)
 
 
 async def _jobs(queue: Queue) -> list[Job]:

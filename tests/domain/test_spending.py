@@ -7,7 +7,7 @@ import pytest
 
 from duly.domain.amounts import UNIT, Amount
 from duly.domain.billing import Account, Hold, HoldState, Receipt, Usage
-from duly.domain.executions import Execution, ExecutionStatus
+from duly.domain.executions import Execution, ExecutionStatus, WaitsFor
 from duly.domain.explanations import RunFacts, Spending, explain_run
 from duly.domain.explanations.spending import spending_in_words
 from duly.domain.grants import Grant
@@ -144,6 +144,9 @@ def test_an_execution_that_is_not_over_says_what_it_does() -> None:
 
     assert said(execution=running)[1] == f"{BEGAN}; attempt 2 runs."
     assert said(execution=waiting)[1] == f"{BEGAN}; it waits for a person (review)."
+    called = replace(waiting, waits_for=WaitsFor.CALL_BACK, called_back_by=Instant(0))
+    until = "1970-01-01T00:00:00Z"
+    assert said(execution=called)[1] == f"{BEGAN}; it waits for its executor to call back, until {until}."
 
 
 def test_a_grant_that_is_over_says_since_when() -> None:

@@ -147,6 +147,28 @@ async def test_a_grant_that_is_no_good_is_403_and_an_unknown_graph_404(site: Sit
     assert not service.calls
 
 
+@pytest.mark.req("GRAPH-18")
+async def test_a_cancel_that_comes_first_is_the_outcome_of_its_call(site: Site) -> None:
+    service = Service(site, news)
+    grant_id = await service.grant(scope="python:news")
+    key = {"Idempotency-Key": "news:2026-01-01T09:00:00Z"}
+
+    unknown = await service.client.delete(PATH, headers=key)
+    strangers = [
+        await service.client.delete(PATH, params={"execution_grant_id": given}, headers=key | more)
+        for given, more in (("grant_nowhere", {}), (grant_id, {"Authorization": "Bearer wrong"}))
+    ]
+    free = await service.ask(grant_id, key="another")
+    cancelled = await service.client.delete(PATH, params={"execution_grant_id": grant_id}, headers=key)
+    called = await service.ask(grant_id, max_cost="0.50")
+
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "unknown_execution")
+    assert [each.status_code for each in strangers] == [403, 401]
+    assert (cancelled.status_code, cancelled.json()["error_code"]) == (200, "cancelled")
+    assert (called.status_code, called.json(), called.headers["duly-cost"]) == (200, cancelled.json(), "0.00")
+    assert (free.json()["ok"], len(service.calls)) == (True, 1)
+
+
 async def test_what_waits_for_a_decision_is_202(quick_site: Site) -> None:
     async def asks(_: Any) -> GraphResult:
         return GraphResult(output={}, waits=True)

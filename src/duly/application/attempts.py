@@ -91,7 +91,9 @@ class Attempt:
         self._must_give_way = asyncio.Event()
         self._safe_until = Micros(execution.expires_at - pace.margin)
         self._timeout = Micros(request.timeout_ms * 1_000)
-        self._scribe = Scribe(storage=storage, money=money, claim=self._claim, insist=pace.insist)
+        self._scribe = Scribe(
+            storage=storage, money=money, claim=self._claim, insist=pace.insist, may_spend=request.max_cost != 0
+        )
         self._call = GraphCall(
             run_id=execution.run_id,
             ingress_request_id=ingress_request_id,
@@ -107,12 +109,19 @@ class Attempt:
             continues=execution.attempt > 1 and (execution.reply is not None or request.on_crash is not OnCrash.RERUN),
             reply=execution.replied,
             traceparent=traceparent,
+            max_cost=request.max_cost,
+            check_model=self.check_model,
         )
 
     def check_lease(self) -> None:
-        """Without asking the store: before each model call."""
+        """Without asking the store: before each model call. One that spent what it may not begins no other."""
+        self._scribe.require_in_bounds()
         if self._storage.clock.lease_now() >= self._safe_until:
             raise LeaseLost(self._claim.run_id, self._claim.attempt)
+
+    def check_model(self, model: str | None) -> None:
+        self.check_lease()
+        self._scribe.require_payable(model)
 
     def give_way(self) -> None:
         """Somebody has said how it ended: the graph is stopped, and `ended` raises LeaseLost."""
@@ -156,7 +165,9 @@ class Attempt:
             said = "" if await self._stop(graph) else ", and does not stop: it is left behind"
             return failed(ErrorCode.TIMEOUT, f"the graph took longer than {self._timeout // 1_000} ms{said}")
         try:
-            return ended_with(graph.result())
+            ended = ended_with(graph.result())
+            self._scribe.require_in_bounds()
+            return ended  # noqa: TRY300 - what is raised is judged alike
         except LeaseLost:
             raise
         except GraphFailed as failure:

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from duly.application.call_backs import end_called_back, waits_for_call_back
 from duly.application.workflows import workflow_known
 from duly.domain.executions import Execution, ExecutionStatus, LeaseLost, UnknownExecution, request_of
 from duly.domain.ids import Owner, ScheduleId
-from duly.domain.instants import SECOND, Instant, Micros, instant_of, written
+from duly.domain.instants import SECOND, Instant, instant_of, written
 from duly.domain.schedules import slot_key, slot_of_key
 from duly.domain.texts import text_of, whole_number_of
 from duly.domain.workflows import (
     CallBack,
-    CalledBack,
     DagRun,
     LateCallBack,
     NodeRun,
@@ -27,7 +27,6 @@ from duly.domain.workflows import (
 from duly.ports.storage import Storage, Transaction
 
 MOST_LISTED = 1_000
-_LOOK_AGAIN = Micros(5 * SECOND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,26 +107,14 @@ class DagRuns:
     async def is_accepted(self, run_id: str) -> bool:
         return await self.storage.read(lambda tx: tx.workflows.is_accepted(run_id))
 
-    async def called_back(self, run_id: str, *, by: Instant) -> CallBack | None:
-        """How it ended, when somebody says so; None once the deadline has passed."""
-        clock, listener = self.storage.clock, self.storage.wakeups.listen()
-        try:
-            while True:
-                said = await self.storage.read(lambda tx: tx.workflows.called_back(run_id))
-                if said is not None and said.status is not CalledBack.STARTED:
-                    return said
-                left = by - clock.now()
-                if left <= 0:
-                    return None
-                # A hint may be lost, so it is looked for now and then.
-                await listener.wait(Micros(min(left, _LOOK_AGAIN)))
-        finally:
-            listener.close()
-
     # For others
 
     async def call_back(self, run_id: str, said: CallBack, *, owner: str | None) -> None:
-        """The first end stands; saying the same again changes nothing. Raises LateCallBack if nobody waits for it."""
+        """The first end stands, and ends the execution that waits for it; saying the same again changes nothing.
+
+        Raises LateCallBack if nobody waits for it.
+        """
+        now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> None:
             run = await _known(tx, run_id, owner)
@@ -139,6 +126,8 @@ class DagRuns:
                 raise LateCallBack(run_id)
             if not await tx.workflows.call_back(run_id, said):
                 raise LateCallBack(run_id)
+            if waits_for_call_back(execution):
+                await end_called_back(tx, execution, now=now)
 
         await self.storage.transact(work)
 

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 from duly.application.accounts import Accounts, account_in
 from duly.application.attempts import Attempt, AttemptPace
 from duly.application.batch import Drawn
+from duly.application.call_backs import end_called_back, end_overdue, waits_for_call_back
+from duly.application.cancelling import Cancelling, settle_in, tombstone_of
 from duly.application.grants import Grants
-from duly.application.money import Money, end_in, hold_in
+from duly.application.money import Money, hold_in
 from duly.application.schedules import Changed, Schedules
 from duly.application.untraced import Untraced
 from duly.domain.amounts import NOTHING, UNIT, Amount, written_amount
-from duly.domain.billing import Hold, HoldState, OnExceeded, OverBudget, UnknownHold
+from duly.domain.billing import Hold, HoldState, MaySpendNothing, OnExceeded, OverBudget
 from duly.domain.errors import DulyError, Refused, Unavailable
 from duly.domain.executions import (
     DEFAULT_MODEL,
@@ -94,24 +96,21 @@ class Executions:
             return execution
         return await self._aside(self._started(execution, begun, request, ingress_request_id, trace))
 
-    async def cancel(self, key: str, reason: str, *, graph_id: str | None = None) -> Execution:
+    async def cancel(
+        self, key: str, reason: str, *, graph_id: str | None = None, grant_id: str | None = None
+    ) -> Execution:
         """Ends it, whether it runs or waits; what is over stays as it is.
 
         Its graph is stopped at once if it runs here, elsewhere when it next renews its lease. What it spent is charged.
+        Whoever names graph and grant may be faster than the call itself, which then runs nothing.
         """
-        ended, now = failed(ErrorCode.CANCELLED, reason_of(reason)), self.storage.clock.now()
-
-        async def work(tx: Transaction) -> Execution:
-            locked = await tx.executions.lock_key(key)
-            if locked is None or graph_id not in (None, locked.graph_id):
-                raise UnknownExecution(key)
-            if locked.status is ExecutionStatus.DONE:
-                return locked
-            await _settle(tx, locked.claim, HoldState.SETTLED, now)
-            await tx.reviews.withdraw(locked.run_id, reason=reason, now=now)
-            return await tx.executions.end(locked.claim, ended, now=now) or locked
-
-        cancelled = await self.storage.transact(work)
+        why, clock = reason_of(reason), self.storage.clock
+        now, tombstone = clock.now(), None
+        if graph_id is not None and grant_id is not None:
+            ids = {"run_id": self.dice.new_id("exe"), "trace_id": self.dice.new_id("trace").removeprefix("trace_")}
+            tombstone = tombstone_of(key, graph_id, grant_id, reason=why, **ids, era=clock.era, now=now)
+        cancelling = Cancelling(key=key, reason=why, graph_id=graph_id, grant_id=grant_id, tombstone=tombstone, now=now)
+        cancelled = await self.storage.transact(cancelling.work)
         if (attempt := self._attempts.get(cancelled.run_id)) is not None:
             attempt.give_way()
         return cancelled
@@ -161,6 +160,8 @@ class Executions:
         found = await self.storage.read(lambda tx: tx.executions.by_key(request.key))
         if found is None:
             return None
+        if found.is_tombstone:
+            return found if found.is_of(request.graph_id, request.grant_id) else None
         if found.request_hash != request.hash:
             raise KeyReused
         return found if found.status is ExecutionStatus.DONE else None
@@ -224,11 +225,18 @@ class Executions:
     async def _judged(
         self, tx: Transaction, found: Execution, drawn: Execution, review_id: str, *, lease_now: Micros, now: Instant
     ) -> tuple[Execution, bool]:
+        if found.is_tombstone:
+            if found.is_of(drawn.graph_id, drawn.grant_id):
+                return found, False
+            await tx.executions.replace_tombstone(drawn)
+            return drawn, True
         if found.request_hash != drawn.request_hash:
             raise KeyReused
         # The same token is our own: an earlier run of this work committed, and its answer was lost.
         if found.token == drawn.token:
             return found, found.status is ExecutionStatus.RUNNING
+        if waits_for_call_back(found):
+            return await end_overdue(tx, found, now=now), False
         if found.status is ExecutionStatus.WAITING and not found.is_replied:
             await self._ask_what_nobody_was_asked(tx, found, now)
             return found, False
@@ -276,6 +284,8 @@ class Executions:
         model = None if request.model == DEFAULT_MODEL else request.model
         is_paid = model is not None and not self.accounts.prices.is_free(model)
         if model is not None and is_paid:
+            if request.max_cost == 0:
+                raise MaySpendNothing(model)
             self.accounts.require_price(await account_in(tx, grant.account_id, None), model)
         amount = request.max_cost if request.max_cost is not None else DEFAULT_HOLD if is_paid else NOTHING
         wanted = self.money.wanted(
@@ -352,24 +362,28 @@ class Executions:
     ) -> Execution:
         """Settles and keeps the outcome, or that it waits, in one transaction; raises LeaseLost if it was fenced."""
         now, earlier_runs = self.storage.clock.now(), count()
-        if ended.ok is None and (why := why_unaskable(ended.result)) is not None:
-            ended = failed(ErrorCode.RESULT, why)
-        ids = [self.dice.new_id("review") for _ in questions_of(ended.result)] if ended.ok is None else []
+        waits_for = WaitsFor.REVIEW if ended.called_back_by is None else WaitsFor.CALL_BACK
+        asks = ended.ok is None and waits_for is WaitsFor.REVIEW
+        if asks and (why := why_unaskable(ended.result)) is not None:
+            ended, asks = failed(ErrorCode.RESULT, why), False
+        ids = [self.dice.new_id("review") for _ in questions_of(ended.result)] if asks else []
         paused: list[Changed] = []
 
         async def work(tx: Transaction) -> Execution:
             is_rerun = next(earlier_runs) > 0
             if ended.ok is None:
-                found = await tx.executions.suspend(claim, ended, WaitsFor.REVIEW)
+                found = await tx.executions.suspend(claim, ended, waits_for)
             else:
                 found = await tx.executions.end(claim, ended, now=now)
             if found is None and is_rerun:
                 found = _if_ours(await tx.executions.by_key(claim.key), claim)
             if found is None:
                 raise LeaseLost(claim.run_id, claim.attempt)
-            await _settle(tx, claim, HoldState.SETTLED, now)
-            if found.status is ExecutionStatus.WAITING and ended.ok is None:
+            await settle_in(tx, claim, HoldState.SETTLED, now)
+            if found.status is ExecutionStatus.WAITING and asks:
                 await _ask(tx, found, kind, ids, now)
+            if waits_for_call_back(found):
+                found = await end_called_back(tx, found, now=now)
             if pausing is not None:
                 changed = await self.schedules.pause_in(tx, pausing.schedule_id, pausing.drawn, reason=pausing.reason)
                 paused.extend([] if changed is None else [changed])
@@ -466,14 +480,7 @@ def _over_budget(over: OverBudget) -> Ended:
 
 async def _settle_lost(tx: Transaction, found: Execution, now: Instant) -> None:
     """Whatever its last attempt held is settled by what it has spent so far; receipts that still come are charged."""
-    await _settle(tx, found.claim, HoldState.LAPSED, now)
-
-
-async def _settle(tx: Transaction, claim: Claim, state: HoldState, now: Instant) -> None:
-    try:
-        await end_in(tx, claim.run_id, claim.attempt, state, now=now)
-    except UnknownHold:
-        return  # it ended before anything was held
+    await settle_in(tx, found.claim, HoldState.LAPSED, now)
 
 
 def _if_ours(found: Execution | None, claim: Claim) -> Execution | None:

@@ -63,6 +63,9 @@ class GraphGrants:
         asked = graph_target_of(target)
         if asked is None or asked.model is None or asked.grant_id is None:
             return
+        if asked.max_cost == 0 and not self.prices.is_free(asked.model):
+            why = f"is 0, and model {asked.model!r} is not among the free ones"
+            raise InvalidInput("params.max_cost", why, fix="raise it, leave it out, or name a free model")
         grant = await tx.grants.get(GrantId(asked.grant_id))
         if grant is None:
             return

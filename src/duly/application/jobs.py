@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, repeat
 from typing import Any
 
+from duly.application.cancelling import prune_tombstones
 from duly.application.gathering import Gathering
 from duly.application.owners import holder_of_own, job_known
 from duly.application.places import Places
@@ -236,8 +237,12 @@ class Jobs:
         return await self.storage.transact(work)
 
     async def prune(self, *, before: Instant) -> int:
-        """Forgets jobs that ended before an instant, a few in each transaction; answers how many."""
+        """Forgets jobs that ended before an instant, a few in each transaction; answers how many.
+
+        With them go the cancellations of calls that never came.
+        """
         pruned = 0
+        await prune_tombstones(self.storage, before=before)
 
         async def work(tx: Transaction) -> int:
             return await tx.jobs.prune(before, PRUNE_BATCH)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from duly.application.places import Places
-from duly.application.workflow_targets import POOL, RETRY, Payer, new_grant, params_of
+from duly.application.workflow_targets import POOL, RETRY, Payer, new_grant, params_of, serving_launch_grant
 from duly.application.workflows import version_known, workflow_known
 from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import AccountId, GrantId, JobId, JobKey, Owner
@@ -105,7 +105,7 @@ class Launches:
         return await self.payer.account_of(owner)
 
 
-async def _launched(tx: Transaction, asked: _Asked) -> Launch:
+async def _launched(tx: Transaction, asked: _Asked, *, is_alone: bool = False) -> Launch:
     known = await tx.workflows.launch(launch_key(asked.owner, asked.key))
     if known is not None:
         if known.request_hash != asked.hash:
@@ -115,6 +115,10 @@ async def _launched(tx: Transaction, asked: _Asked) -> Launch:
     if asked.version is None and not workflow.deployed:
         raise NotDeployed(asked.name)
     version = await version_known(tx, asked.name, asked.version, asked.owner)
+    grant = await serving_launch_grant(tx, version, asked.account, asked.now)
+    if grant is None and not is_alone:
+        await tx.workflows.lock(asked.name)  # so that one grant is minted, however many launch it now
+        return await _launched(tx, asked, is_alone=True)
     launch = Launch(
         key=asked.key,
         owner=asked.owner,
@@ -128,8 +132,11 @@ async def _launched(tx: Transaction, asked: _Asked) -> Launch:
     if not await tx.workflows.add_launch(launch):
         return await _launched(tx, asked)  # somebody was faster, and has committed
     plan = version.plan
-    await tx.grants.add(new_grant(asked.grant_id, version, asked.account, asked.now))
-    params = params_of(version, plan, asked.grant_id, plan.input_for(asked.params))
+    if grant is None:
+        grant = new_grant(asked.grant_id, version, asked.account, asked.now)
+        await tx.grants.add(grant)
+        await tx.grants.launch_under(version.name, version.version, grant.id)
+    params = params_of(version, plan, grant.id, plan.input_for(asked.params))
     new = NewJob(
         kind=GRAPH_RUN,
         params={**params, "key": launch.execution_key},

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from duly.application.money import Money
-from duly.domain.billing import Receipt, Usage
+from duly.domain.billing import MaySpendNothing, Receipt, Usage
 from duly.domain.errors import InvalidInput
 from duly.domain.executions import (
     Claim,
@@ -35,11 +35,15 @@ class Insist(Protocol):
 
 
 class Scribe:
-    def __init__(self, *, storage: Storage, money: Money, claim: Claim, insist: Insist) -> None:
+    """A graph that may not spend is told so by `require_…`, and what it spent all the same is written down as ever."""
+
+    def __init__(self, *, storage: Storage, money: Money, claim: Claim, insist: Insist, may_spend: bool = True) -> None:
         self._storage = storage
         self._money = money
         self._claim = claim
         self._insist = insist
+        self._may_spend = may_spend
+        self._beyond: MaySpendNothing | None = None
         self._seq = 0
         self._told = 0
         self._waiting: list[ExecutionEvent] = []
@@ -51,6 +55,14 @@ class Scribe:
         if self._claim.attempt > 1:
             self._seq = await self._storage.read(lambda tx: tx.executions.last_event(self._claim.run_id))
 
+    def require_payable(self, model: str | None) -> None:
+        if not self._may_spend and (model is None or not self._money.prices.is_free(model)):
+            raise MaySpendNothing(model)
+
+    def require_in_bounds(self) -> None:
+        if self._beyond is not None:
+            raise self._beyond
+
     async def note(self, event: GraphEvent) -> None:
         """What was spent is written before anything more is heard: it must not be lost."""
         self._told += 1
@@ -58,6 +70,7 @@ class Scribe:
             raise GraphFailed(f"the graph told more than {MOST_EVENTS} events", error_code=ErrorCode.LOUD)
         if event.model_call is not None:
             await self._receipt(event.model_call)
+            self._judge(event.model_call)
         if not self._joined(event):
             self._seq += 1
             now, claim = self._storage.clock.now(), self._claim
@@ -85,6 +98,13 @@ class Scribe:
             return await self._money.receipt(claim.run_id, claim.attempt, call.unit, usage=usage)
 
         return await self._insist(self._storage, write)
+
+    def _judge(self, call: ModelCall) -> None:
+        """Not raised here: what else was told and not written yet would be lost, and that money is gone, too."""
+        try:
+            self.require_payable(call.model)
+        except MaySpendNothing as beyond:
+            self._beyond = self._beyond or beyond
 
     def _joined(self, event: GraphEvent) -> bool:
         """Text that comes piece by piece is one event, as long as it has not been written."""

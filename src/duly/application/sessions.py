@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from duly.application.stopping import is_cancelled
-from duly.domain.executions import ExecutionStatus
+from duly.domain.executions import Execution, ExecutionStatus
 from duly.domain.ids import JobId, PoolName, SessionId, Token
-from duly.domain.instants import Instant, Micros
+from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import JobState, JobStatus
 from duly.domain.reviews import BACKSTOP
 from duly.domain.sessions import LEASE, Beat, ClaimedJob, Exchange, Report, Rescue, Session, Wanted, warning_about
@@ -130,7 +130,10 @@ class Sessions:
         await self.storage.transact(work)
 
     async def suspend(self, session: SessionId, job: ClaimedJob, execution: str) -> None:
-        """A run that waits for reviews gives up its claim until they are decided; if they are, it is given back."""
+        """A run that waits for reviews or a call-back gives up its claim until then.
+
+        If it waits no longer, it is given back.
+        """
         now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> None:
@@ -139,11 +142,7 @@ class Sessions:
             if found is None or found.status is not ExecutionStatus.WAITING or found.is_replied:
                 await tx.sessions.give_back(session, [job], now=now)
                 return
-            await tx.reviews.attach(execution, job.id)
-            open_ones = [each.deadline for each in await tx.reviews.of_run(execution) if each.is_open]
-            # Never at once: whoever acts on deadlines may be away, or late.
-            until = Instant(max([now, *open_ones]) + BACKSTOP)
-            await tx.sessions.suspend(session, job, until=until, now=now)
+            await tx.sessions.suspend(session, job, until=await _awaited(tx, found, job.id, now), now=now)
 
         await self.storage.transact(work)
 
@@ -198,6 +197,18 @@ class Sessions:
 
     def _retries(self) -> list[tuple[JobId, float]]:
         return [(JobId(self.dice.new_id("job")), self.dice.fraction()) for _ in range(RESCUE_BATCH)]
+
+
+async def _awaited(tx: Transaction, waiting: Execution, job_id: JobId, now: Instant) -> Instant:
+    """Notes which job waits for it; answers when the job is to look for itself."""
+    if waiting.called_back_by is not None:
+        await tx.executions.await_with(waiting.run_id, job_id)
+        # It ends by being asked for at its deadline; never at once, as clocks differ.
+        return Instant(max(waiting.called_back_by, now + SECOND))
+    await tx.reviews.attach(waiting.run_id, job_id)
+    open_ones = [each.deadline for each in await tx.reviews.of_run(waiting.run_id) if each.is_open]
+    # Never at once: whoever acts on deadlines may be away, or late.
+    return Instant(max([now, *open_ones]) + BACKSTOP)
 
 
 async def _unpark(tx: Transaction) -> None:

@@ -71,3 +71,13 @@ async def serving_grant(
     if known.revoked_at is not None:
         return fresh if renews else known
     return fresh if known.expires_at is not None and known.expires_at <= now else known
+
+
+async def serving_launch_grant(
+    tx: Transaction, version: WorkflowVersion, account_id: AccountId, now: Instant
+) -> Grant | None:
+    """What launches of this version act under already; one that was revoked is not used again."""
+    known = await tx.grants.of_launches(version.name, version.version)
+    if known is None or known.revoked_at is not None or known.account_id != account_id:
+        return None
+    return None if known.expires_at is not None and known.expires_at <= now else known

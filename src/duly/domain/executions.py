@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from duly.domain.errors import Conflict, InvalidInput, NotFound, Refused
-from duly.domain.ids import PoolName
+from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.payloads import Payload, json_of, payload_of, value_of
 from duly.domain.retries import RetryPolicy
@@ -24,6 +24,8 @@ LONGEST_TIMEOUT_MS = 24 * 3_600_000
 LONGEST_ERROR = 2_000
 LONGEST_REVIEW_MS = 366 * 86_400_000
 DEFAULT_MODEL = "default"
+TOMBSTONE = ""
+"""The hash of a request that nobody has made yet, and whose execution is cancelled already."""
 GRAPH_RUN = "graph.run"
 """The kind of the job that has a graph executed."""
 GRAPH_POOL = PoolName("graphs")
@@ -55,6 +57,7 @@ class OnCrash(StrEnum):
 class WaitsFor(StrEnum):
     REVIEW = "review"  # the graph asked
     CRASH = "crash"  # its holder died, and whoever called it wants to be asked
+    CALL_BACK = "call_back"  # an executor elsewhere says how it ended
 
 
 class Silence(StrEnum):
@@ -106,10 +109,14 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphResult:
-    """What a graph answered; one that `waits` asks `output` of a person, and is not over."""
+    """What a graph answered; one that `waits` asks `output` of a person, and is not over.
+
+    One with `called_back_by` is not over either: somebody else says how it ended, until then.
+    """
 
     output: Any = None
     waits: bool = False
+    called_back_by: Instant | None = None
 
 
 class Reply(NamedTuple):
@@ -223,7 +230,10 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """`ok` is none until it is over. `expires_at` is read by the clock of its era."""
+    """`ok` is none until it is over. `expires_at` is read by the clock of its era.
+
+    One that waits for a call-back does so until `called_back_by`, and `waiting_job` is the job that goes on then.
+    """
 
     key: str
     request_hash: str
@@ -245,6 +255,8 @@ class Execution:
     expires_at: Micros
     created_at: Instant
     completed_at: Instant | None = None
+    called_back_by: Instant | None = None
+    waiting_job: JobId | None = None
 
     @property
     def claim(self) -> Claim:
@@ -262,6 +274,14 @@ class Execution:
         answers = value_of(self.reply)["answers"]
         return Reply(answers) if isinstance(answers, dict) and answers else None
 
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether it was cancelled before its call came."""
+        return self.request_hash == TOMBSTONE
+
+    def is_of(self, graph_id: str, grant_id: str) -> bool:
+        return (self.graph_id, self.grant_id) == (graph_id, grant_id)
+
     def frees_in(self, *, era: str, lease_now: Micros, grace: Micros) -> Micros:
         """How long until somebody else may take over; nothing is left of what was counted in another era."""
         return Micros(max(self.expires_at + grace - lease_now, 0)) if era == self.era else Micros(0)
@@ -274,6 +294,7 @@ class Ended(NamedTuple):
     error_code: str | None = None
     error_message: str | None = None
     result: Payload | None = None
+    called_back_by: Instant | None = None
 
 
 class ExecutionEvent(NamedTuple):
@@ -296,6 +317,8 @@ def failed(code: str, message: str) -> Ended:
 
 def ended_with(result: GraphResult) -> Ended:
     """A result that is no JSON, or too much of it, is a failure that says so."""
+    if result.called_back_by is not None:
+        return Ended(ok=None, called_back_by=result.called_back_by)
     try:
         output = json_of(result.output, field="result")
     except (InvalidInput, RecursionError) as error:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from duly.domain.amounts import parse_amount
+from duly.domain.amounts import Amount, parse_amount
 from duly.domain.errors import InvalidInput
 from duly.domain.executions import DEFAULT_MODEL, GRAPH_RUN, ExecutionRequest, OnCrash, Silence, graph_id_of
 from duly.domain.payloads import value_of
@@ -23,6 +23,7 @@ class GraphTarget:
     graph_id: str
     model: str | None
     grant_id: str | None
+    max_cost: Amount | None = None
 
 
 def graph_target_of(target: Target) -> GraphTarget | None:
@@ -40,13 +41,12 @@ def graph_target_of(target: Target) -> GraphTarget | None:
     grant_id, max_cost = params.get(_GRANT), params.get("max_cost")
     if grant_id is not None:
         text_of(grant_id, field=f"params.{_GRANT}")
-    if max_cost is not None:
-        parse_amount(max_cost, field="params.max_cost")
+    most = None if max_cost is None else parse_amount(max_cost, field="params.max_cost")
     asked = ExecutionRequest(
         key="-", graph_id=graph_id_of(graph_id), grant_id=grant_id or "-", input=given, **_terms_of(params)
     )
     model = None if asked.model == DEFAULT_MODEL else asked.model
-    return GraphTarget(graph_id=asked.graph_id, model=model, grant_id=grant_id)
+    return GraphTarget(graph_id=asked.graph_id, model=model, grant_id=grant_id, max_cost=most)
 
 
 def _terms_of(params: Mapping[str, Any]) -> dict[str, Any]:

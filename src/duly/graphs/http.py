@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 
+from duly.domain.amounts import Amount, written_amount
 from duly.domain.errors import InvalidInput
 from duly.domain.executions import ErrorCode, EventKind, GraphFailed, GraphResult, ModelCall
 from duly.domain.instants import SECOND
@@ -103,6 +104,7 @@ def _body_of(call: GraphCall) -> bytes:
         "messages": list(call.messages),
         "input": dict(call.input),
         "model": call.model,
+        "max_cost": None if call.max_cost is None else written_amount(Amount(call.max_cost)),
         "caller": {"user": call.caller.user, "account": call.caller.account, "key": call.caller.virtual_key_id},
         "attempt": call.attempt,
         "continues": call.continues,

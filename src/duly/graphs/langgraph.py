@@ -38,7 +38,7 @@ class LangGraphs:
         graph = _compiled(found, DulySaver(self._checkpoints, call), call.graph_id)
         config = {
             "configurable": {"thread_id": call.run_id, "model": call.model, "user_id": call.caller.user},
-            "callbacks": [Meter(call.check_lease, tell)],
+            "callbacks": [Meter(call.check_model, tell)],
             "run_name": call.graph_id,
             "metadata": {"run_id": call.run_id, "attempt": call.attempt},
         }

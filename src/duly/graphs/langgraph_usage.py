@@ -13,15 +13,15 @@ from duly.ports.graphs import GraphEvent
 
 
 class Meter(BaseCallbackHandler):
-    """Looks at the lease before a model is called, and tells what the call used after it.
+    """Asks whether a model may be called before it is, and tells what the call used after it.
 
     Not inline: LangChain forgets other handlers' coroutines when an inline one raises.
     """
 
     raise_error = True
 
-    def __init__(self, check_lease: Callable[[], None], tell: Tell) -> None:
-        self._check_lease = check_lease
+    def __init__(self, check_model: Callable[[str | None], None], tell: Tell) -> None:
+        self._check_model = check_model
         self._tell = tell
         self._models: dict[UUID, str | None] = {}
 
@@ -39,10 +39,11 @@ class Meter(BaseCallbackHandler):
         self._tell(event_of(ModelCall(unit=str(run_id), model=self._models.pop(run_id, None))))
 
     def _begin(self, run_id: UUID, kwargs: dict[str, Any]) -> None:
-        self._check_lease()
         asked = kwargs.get("invocation_params") or {}
         about = kwargs.get("metadata") or {}
-        self._models[run_id] = about.get("ls_model_name") or asked.get("model") or asked.get("model_name")
+        model = about.get("ls_model_name") or asked.get("model") or asked.get("model_name")
+        self._check_model(model)
+        self._models[run_id] = model
 
 
 def event_of(call: ModelCall) -> GraphEvent:

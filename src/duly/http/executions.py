@@ -55,14 +55,22 @@ async def run_graph(
 
 @router.delete("/{graph_id}/runs", response_model=wire.Outcome)
 async def cancel_graph(
-    request: Request, graph_id: str, idempotency_key: Annotated[str | None, Header()] = None
+    request: Request,
+    graph_id: str,
+    execution_grant_id: str | None = None,
+    idempotency_key: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Whoever asked for it no longer wants it: what runs is stopped, what is over stays as it is."""
+    """Whoever asked for it no longer wants it: what runs is stopped, what is over stays as it is.
+
+    With the grant of the call it also holds for a call that is still on its way.
+    """
     if idempotency_key is None:
         raise Refusal(400, "there is no Idempotency-Key", code="missing_idempotency_key")
     executions: Executions = request.app.state.executions
     caller = request.state.caller.owner
-    execution = await executions.cancel(idempotency_key, f"cancelled by {caller}", graph_id=graph_id)
+    execution = await executions.cancel(
+        idempotency_key, f"cancelled by {caller}", graph_id=graph_id, grant_id=execution_grant_id
+    )
     _log.info("%s cancelled %s as %s", caller, graph_id, execution.run_id)
     return json_answer(wire.outcome_shape(execution))
 

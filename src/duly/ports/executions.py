@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from duly.domain.executions import Claim, Ended, Execution, ExecutionEvent, WaitsFor
+from duly.domain.ids import JobId
 from duly.domain.instants import Instant, Micros
 from duly.domain.payloads import Payload
 
@@ -18,6 +19,15 @@ class Lease(NamedTuple):
 class ExecutionStore(Protocol):
     async def add(self, execution: Execution) -> bool:
         """Whether its key was free."""
+
+    async def bury(self, tombstone: Execution) -> bool:
+        """Whether its key was free: what was cancelled before its call came is over."""
+
+    async def replace_tombstone(self, execution: Execution) -> None:
+        """Of a key that the caller has locked, and whose tombstone is not for this call."""
+
+    async def prune_tombstones(self, before: Instant, most: int) -> int:
+        """Oldest first; answers how many were forgotten."""
 
     async def by_key(self, key: str) -> Execution | None: ...
 
@@ -43,6 +53,9 @@ class ExecutionStore(Protocol):
 
     async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> Execution | None:
         """As it is then; none if the claim did not stand any more."""
+
+    async def await_with(self, run_id: str, job_id: JobId) -> None:
+        """Which job goes on with an execution that waits for a call-back."""
 
     async def reply(self, run_id: str, reply: Payload) -> None:
         """Of an execution that waits; the first reply stands."""

@@ -24,6 +24,12 @@ class GrantStore(Protocol):
 
     async def of_schedule(self, schedule_id: ScheduleId) -> Grant | None: ...
 
+    async def of_launches(self, workflow: str, version: int) -> Grant | None:
+        """What a version of a workflow is launched under."""
+
+    async def launch_under(self, workflow: str, version: int, grant_id: GrantId) -> None:
+        """From now on; of a workflow that the caller has locked."""
+
     async def assign(self, schedule_id: ScheduleId, grant_id: GrantId | None) -> None:
         """The schedule's runs act under this grant from now on."""
 

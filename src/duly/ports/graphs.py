@@ -17,12 +17,18 @@ class GraphCaller:
     virtual_key_id: str
 
 
+def _any_model(_: str | None) -> None:
+    """Of a run that may spend."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphCall:
     """`continues` asks to go on from what an earlier attempt left; `reply` is what its interrupt waited for.
 
     `check_lease` raises LeaseLost when this attempt is no longer sure to be the only one: to be called before money is
-    spent. `token` is what the attempt's own writes must show; `traceparent` the span that whatever it calls is below.
+    spent. `check_model` does so, too, and raises MaySpendNothing before a call of a model that this run may not pay;
+    one without a name is not known to be free. `token` is what the attempt's own writes must show; `traceparent` the
+    span that whatever it calls is below.
     """
 
     run_id: str
@@ -39,6 +45,8 @@ class GraphCall:
     continues: bool = False
     reply: Reply | None = None
     traceparent: str | None = None
+    max_cost: int | None = None
+    check_model: Callable[[str | None], None] = _any_model
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class GraphRuns:
         try:
             return await self._traced(job, graph_id, standing, params)
         except asyncio.CancelledError:
-            await self._cancel(job, graph_id, standing.key)
+            await self._cancel(job, graph_id, grant_id, standing.key)
             raise
 
     async def _traced(
@@ -135,8 +135,8 @@ class GraphRuns:
                 return replace(ending, error=f"{outcome.get('error_code')}: {said}"[:_LONGEST_REASON])
         return ending
 
-    async def _cancel(self, job: ClaimedJob, graph_id: str, key: str) -> None:
-        """A run that is cancelled must spend nothing more.
+    async def _cancel(self, job: ClaimedJob, graph_id: str, grant_id: str, key: str) -> None:
+        """A run that is cancelled must spend nothing more, also if this comes before the call that it ends.
 
         A worker that only stops leaves its graph alone: the job that follows has the outcome.
         """
@@ -144,11 +144,12 @@ class GraphRuns:
             async with asyncio.timeout(_CANCEL_WITHIN_S):
                 known = await self.jobs.get(job.id)
                 if _is_cancelled(known):
-                    await self._end(graph_id, key)
+                    await self._end(graph_id, key, grant_id=grant_id)
 
-    async def _end(self, graph_id: str, key: str) -> None:
+    async def _end(self, graph_id: str, key: str, *, grant_id: str | None = None) -> None:
+        asked = {} if grant_id is None else {"execution_grant_id": grant_id}
         with suppress(httpx2.HTTPError):
-            await self.client.delete(_path(graph_id), headers={"Idempotency-Key": key})
+            await self.client.delete(_path(graph_id), params=asked, headers={"Idempotency-Key": key})
 
     async def close(self) -> None:
         """With the service, if it is in this process."""

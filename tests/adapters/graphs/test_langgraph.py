@@ -173,17 +173,20 @@ def test_a_fenced_attempt_leaves_no_checkpoint() -> None:
     on_a_store(scenario)
 
 
-def test_the_lease_is_looked_at_before_a_model_is_called() -> None:
-    def lost() -> None:
+def test_a_model_is_asked_for_by_name_before_it_is_called() -> None:
+    named = []
+
+    def lost(model: str | None) -> None:
+        named.append(model)
         raise LeaseLost("exe_1", 1)
 
     async def scenario(storage: Storage) -> None:
         heard: list[Any] = []
         with pytest.raises(LeaseLost):
             heard, _ = await run(
-                LangGraphs(Checkpoints(storage)), news.news(), asked(input={"topic": "ai"}, check_lease=lost)
+                LangGraphs(Checkpoints(storage)), news.news(), asked(input={"topic": "ai"}, check_model=lost)
             )
-        assert not heard
+        assert (heard, named) == ([], ["offline:echo"])
 
     on_a_store(scenario)
 

@@ -127,3 +127,15 @@ class CreditKeyReused(Conflict):
     def __init__(self, key: str) -> None:
         super().__init__(f"the credit {key!r} was given already, with another amount")
         self.key = key
+
+
+class MaySpendNothing(Refused):
+    """Its `max_cost` is 0, and the model is not known to be free."""
+
+    code = "may_spend_nothing"
+
+    def __init__(self, model: str | None) -> None:
+        named = "a model that it does not name" if model is None else f"model {model!r}"
+        fix = "raise max_cost, use a free model, or name it in DULY_FREE_MODELS if it costs nothing"
+        super().__init__(f"max_cost is 0, and {named} is not among the free ones; {fix}")
+        self.model = model

@@ -58,6 +58,8 @@ def _execution(execution: Execution) -> str:
         f"Its execution is {execution.run_id} of graph {execution.graph_id}, begun at {written(execution.created_at)}"
     )
     match execution.status:
+        case ExecutionStatus.WAITING if execution.called_back_by is not None:
+            return f"{began}; it waits for its executor to call back, until {written(execution.called_back_by)}."
         case ExecutionStatus.WAITING:
             return f"{began}; it waits for a person ({execution.waits_for})."
         case ExecutionStatus.RUNNING:

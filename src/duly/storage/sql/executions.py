@@ -12,6 +12,7 @@ from duly.domain.executions import (
     ExecutionStatus,
     WaitsFor,
 )
+from duly.domain.ids import JobId
 from duly.domain.instants import Instant
 from duly.domain.payloads import Payload
 from duly.ports.executions import Lease
@@ -26,21 +27,17 @@ class SqlExecutions:
         self._x = executor
 
     async def add(self, execution: Execution) -> bool:
-        rows = await self._x.fetch(
-            "claim_execution",
-            key=execution.key,
-            hash=execution.request_hash,
-            request=execution.request,
-            graph_id=execution.graph_id,
-            grant_id=execution.grant_id,
-            run_id=execution.run_id,
-            trace_id=execution.trace_id,
-            token=execution.token,
-            era=execution.era,
-            expires_at=execution.expires_at,
-            now=execution.created_at,
-        )
-        return bool(rows)
+        return bool(await self._x.fetch("claim_execution", hash=execution.request_hash, **_named(execution)))
+
+    async def bury(self, tombstone: Execution) -> bool:
+        error = {"error_code": tombstone.error_code, "error_message": tombstone.error_message}
+        return bool(await self._x.fetch("bury_execution", **error, **_named(tombstone)))
+
+    async def replace_tombstone(self, execution: Execution) -> None:
+        await self._x.fetch("replace_tombstone", hash=execution.request_hash, **_named(execution))
+
+    async def prune_tombstones(self, before: Instant, most: int) -> int:
+        return len(await self._x.fetch("prune_tombstones", before=before, most=most))
 
     async def by_key(self, key: str) -> Execution | None:
         return await self._one("execution_by_key", key=key)
@@ -90,8 +87,17 @@ class SqlExecutions:
     async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> Execution | None:
         self._x.wake(execution_topic(claim.run_id))
         return await self._one(
-            "suspend_execution", key=claim.key, token=claim.token, waits_for=waits_for.value, result=ended.result
+            "suspend_execution",
+            key=claim.key,
+            token=claim.token,
+            # The column's check is older than call-backs, and what has a time to be called back by is no review.
+            waits_for=(WaitsFor.REVIEW if waits_for is WaitsFor.CALL_BACK else waits_for).value,
+            result=ended.result,
+            called_back_by=ended.called_back_by,
         )
+
+    async def await_with(self, run_id: str, job_id: JobId) -> None:
+        await self._x.fetch("await_call_back_with", run_id=run_id, job_id=job_id)
 
     async def reply(self, run_id: str, reply: Payload) -> None:
         await self._x.fetch("reply_to_execution", run_id=run_id, reply=reply)
@@ -119,6 +125,21 @@ class SqlExecutions:
         return _from_row(rows[0]) if rows else None
 
 
+def _named(execution: Execution) -> dict[str, Any]:
+    return {
+        "key": execution.key,
+        "request": execution.request,
+        "graph_id": execution.graph_id,
+        "grant_id": execution.grant_id,
+        "run_id": execution.run_id,
+        "trace_id": execution.trace_id,
+        "token": execution.token,
+        "era": execution.era,
+        "expires_at": execution.expires_at,
+        "now": execution.created_at,
+    }
+
+
 def _from_row(row: Row) -> Execution:
     return Execution(
         key=row[0],
@@ -133,7 +154,7 @@ def _from_row(row: Row) -> Execution:
         error_code=row[9],
         error_message=row[10],
         result=row[11],
-        waits_for=None if row[12] is None else WaitsFor(row[12]),
+        waits_for=_waits_for(row[12], row[20]),
         reply=row[13],
         attempt=row[14],
         token=row[15],
@@ -141,4 +162,12 @@ def _from_row(row: Row) -> Execution:
         expires_at=row[17],
         created_at=row[18],
         completed_at=row[19],
+        called_back_by=row[20],
+        waiting_job=row[21],
     )
+
+
+def _waits_for(kept: str | None, called_back_by: Instant | None) -> WaitsFor | None:
+    if kept is None:
+        return None
+    return WaitsFor(kept) if called_back_by is None else WaitsFor.CALL_BACK

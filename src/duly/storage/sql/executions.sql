@@ -2,13 +2,35 @@
 
 -- fragment: execution_columns
 idempotency_key, request_hash, request, graph_id, grant_id, run_id, trace_id, status, ok, error_code, error_message, result,
-waits_for, reply, attempt, token, era, expires_at, created_at, completed_at
+waits_for, reply, attempt, token, era, expires_at, created_at, completed_at, called_back_by, waiting_job
 
 -- name: claim_execution
 INSERT INTO execution_requests (idempotency_key, request_hash, request, graph_id, grant_id, run_id, trace_id, status, attempt,
   token, era, expires_at, created_at)
 VALUES (:key, :hash, :request, :graph_id, :grant_id, :run_id, :trace_id, 'running', 1, :token, :era, :expires_at, :now)
 ON CONFLICT (idempotency_key) DO NOTHING
+RETURNING 1
+
+-- name: bury_execution
+INSERT INTO execution_requests (idempotency_key, request_hash, request, graph_id, grant_id, run_id, trace_id, status, ok,
+  error_code, error_message, attempt, token, era, expires_at, created_at, completed_at)
+VALUES (:key, '', :request, :graph_id, :grant_id, :run_id, :trace_id, 'done', 0, :error_code, :error_message, 1, :token, :era,
+        :expires_at, :now, :now)
+ON CONFLICT (idempotency_key) DO NOTHING
+RETURNING 1
+
+-- name: replace_tombstone
+-- Under the row's lock. Nothing refers to a tombstone's run, as nothing ran.
+UPDATE execution_requests SET request_hash = :hash, request = :request, graph_id = :graph_id, grant_id = :grant_id,
+  run_id = :run_id, trace_id = :trace_id, status = 'running', ok = NULL, error_code = NULL, error_message = NULL,
+  token = :token, era = :era, expires_at = :expires_at, created_at = :now, completed_at = NULL
+WHERE idempotency_key = :key AND request_hash = ''
+
+-- name: prune_tombstones
+-- Asked once more of the row itself: a call may have taken the place of one meanwhile.
+DELETE FROM execution_requests WHERE idempotency_key IN (
+  SELECT idempotency_key FROM execution_requests WHERE request_hash = '' AND completed_at < :before
+  ORDER BY completed_at LIMIT :most) AND request_hash = ''
 RETURNING 1
 
 -- name: execution_by_key
@@ -45,9 +67,13 @@ WHERE idempotency_key = :key AND token = :token AND status <> 'done'
 RETURNING {execution_columns}
 
 -- name: suspend_execution
-UPDATE execution_requests SET status = 'waiting', waits_for = :waits_for, result = :result, reply = NULL
+UPDATE execution_requests SET status = 'waiting', waits_for = :waits_for, result = :result, reply = NULL,
+  called_back_by = :called_back_by, waiting_job = NULL
 WHERE idempotency_key = :key AND token = :token AND status = 'running'
 RETURNING {execution_columns}
+
+-- name: await_call_back_with
+UPDATE execution_requests SET waiting_job = :job_id WHERE run_id = :run_id AND status = 'waiting'
 
 -- name: reply_to_execution
 -- The first reply stands.

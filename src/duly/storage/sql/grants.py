@@ -47,6 +47,14 @@ class SqlGrants:
             return _grant_from_row(row)
         return None
 
+    async def of_launches(self, workflow: str, version: int) -> Grant | None:
+        for row in await self._x.fetch("grant_of_launches", workflow=workflow, version=version):
+            return _grant_from_row(row)
+        return None
+
+    async def launch_under(self, workflow: str, version: int, grant_id: GrantId) -> None:
+        await self._x.fetch("launch_under", workflow=workflow, version=version, grant_id=grant_id)
+
     async def assign(self, schedule_id: ScheduleId, grant_id: GrantId | None) -> None:
         await self._x.fetch("assign_grant", schedule_id=schedule_id, grant_id=grant_id)
 

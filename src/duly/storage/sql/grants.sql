@@ -28,6 +28,13 @@ UPDATE execution_grants SET last_used_at = :now WHERE id = :id AND (last_used_at
 SELECT {grant_columns} FROM execution_grants
 WHERE id = (SELECT execution_grant_id FROM schedules WHERE schedules.id = :schedule_id)
 
+-- name: grant_of_launches
+SELECT {grant_columns} FROM execution_grants
+WHERE id = (SELECT launch_grant_id FROM workflow_versions WHERE name = :workflow AND version = :version)
+
+-- name: launch_under
+UPDATE workflow_versions SET launch_grant_id = :grant_id WHERE name = :workflow AND version = :version
+
 -- name: assign_grant
 UPDATE schedules SET execution_grant_id = :grant_id WHERE id = :schedule_id
 

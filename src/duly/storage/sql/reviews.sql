@@ -44,8 +44,10 @@ UPDATE reviews SET job_id = :job_id WHERE run_id = :run_id AND state = 'open'
 
 -- name: runs_waiting_with
 -- The execution that a job waits for, or goes on with now that all is decided.
-SELECT DISTINCT waiting.run_id FROM execution_requests AS waiting JOIN reviews ON reviews.run_id = waiting.run_id
+SELECT waiting.run_id FROM execution_requests AS waiting JOIN reviews ON reviews.run_id = waiting.run_id
 WHERE waiting.status = 'waiting' AND reviews.job_id = :job_id
+UNION
+SELECT run_id FROM execution_requests WHERE status = 'waiting' AND waiting_job = :job_id
 
 -- name: cancel_waiting_execution
 UPDATE execution_requests SET status = 'done', ok = 0, error_code = 'cancelled', error_message = :reason, result = NULL,
