@@ -94,7 +94,7 @@ async def _require_tokens(queue: Queue, options: DevOptions) -> None:
         raise InvalidInput(
             "--host",
             f"{host} can be reached by others, and nobody has a token",
-            fix=f"make one: {options.command} token create",
+            fix=f"make one: {options.command} token add",
         )
 
 

@@ -29,7 +29,7 @@ async def create_token(visit: Visiting, body: wire.NewToken) -> Response:
     """Its secret is shown this once. What an idempotency key replays is the token without it: no secret is kept."""
     if visit.caller.token_id is None:
         why = "anybody on this machine could make one that outlives this server"
-        raise Refusal(403, f"{why}; use `duly token create`, which needs the database", code="token_needed")
+        raise Refusal(403, f"{why}; use `duly token add`, which needs the database", code="token_needed")
     expires_at = None if body.expires_at is None else instant_of(body.expires_at, field="expires_at")
     token, secret = await visit.queue.tokens.create(
         owner=body.owner, role=body.role, name=body.name, expires_at=expires_at
