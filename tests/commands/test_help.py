@@ -207,7 +207,13 @@ def test_what_a_command_was_called_before_is_understood_and_no_longer_shown(here
 
 
 def test_every_list_is_paged_watched_and_printed_by_the_same_options() -> None:
-    listed = {("schedule", "runs"), ("job", "failed"), ("job", "queue"), ("workflow", "runs"), ("workflow", "versions")}
+    listed: set[tuple[str, ...]] = {
+        ("schedule", "runs"),
+        ("job", "failed"),
+        ("job", "queue"),
+        ("workflow", "runs"),
+        ("workflow", "versions"),
+    }
     listed |= {("webhook", "deliveries")} | {leaf.path for leaf in LEAVES if leaf.path[-1] == "list"}
     options = {leaf.path: {name for each in leaf.arguments for name in each.names} for leaf in LEAVES}
 

@@ -4,15 +4,14 @@ from typing import TYPE_CHECKING
 
 from duly.cli import exits
 from duly.cli.consent import held_back, is_dry_run
-from duly.cli.given import span_from
 from duly.cli.listing import WHOLE, Listing, add_page, paged, show_list
 from duly.cli.money_shapes import grant_detail_shape, grant_shape
 from duly.cli.output import facts, say_json, tell
 from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_yes
 from duly.cli.shapes import at
 from duly.cli.store import changing, looking
+from duly.cli.validity import add_expires, end_of, life_from, state_of
 from duly.domain.grants import Grant, scopes_of
-from duly.domain.instants import Instant
 
 if TYPE_CHECKING:
     from duly.application.grants import BlastRadius
@@ -29,7 +28,7 @@ def define(parser: Parser) -> None:
         "--scope", action="append", required=True, metavar="SCOPE", help="graph:execute:GRAPH, or graph:execute:*"
     )
     add_.add_argument("--user", metavar="NAME", help="whom it is for (default: the account's owner)")
-    add_.add_argument("--expires", metavar="SPAN", help="how long it is good for, such as 90d (default: for ever)")
+    add_expires(add_)
     listed = commands.add("list", list_all, "all of them, revoked ones too")
     listed.add_argument("--owner", metavar="NAME", help="only those of one user")
     add_page(listed, "GRANT", most=WHOLE)
@@ -45,11 +44,10 @@ def define(parser: Parser) -> None:
 
 
 def add(options: Options) -> int:
-    life = None if options.expires is None else span_from(options.expires, field="--expires")
+    life = life_from(options)
     scopes_of(options.scope)
 
     async def change(queue: "Queue") -> int:
-        expires_at = None if life is None else Instant(queue.storage.clock.now() + life)
         account = await queue.accounts.get(options.account, owner=None)
         if is_dry_run(options, f"make a grant on {account.id} of {account.owner}"):
             return exits.OK
@@ -57,7 +55,7 @@ def add(options: Options) -> int:
             owner=None,
             account_id=options.account,
             scopes=options.scope,
-            expires_at=expires_at,
+            expires_at=end_of(life, queue.storage.clock),
             user_id=options.user,
         )
         tell(options, lambda: grant_shape(grant), grant.id)
@@ -69,7 +67,7 @@ def add(options: Options) -> int:
 def list_all(options: Options) -> None:
     async def fetch(queue: "Queue") -> list[tuple[Grant, str]]:
         found = paged(options, await queue.grants.list(owner=options.owner), lambda grant: grant.id)
-        return [(grant, _state(grant, queue.storage.clock.now())) for grant in found]
+        return [(grant, state_of(grant, queue.storage.clock.now())) for grant in found]
 
     show_list(options, _LISTING, fetch)
 
@@ -90,12 +88,6 @@ _LISTING: Listing[tuple[Grant, str]] = Listing(
 )
 
 
-def _state(grant: Grant, now: Instant) -> str:
-    if grant.revoked_at is not None:
-        return "revoked"
-    return "expired" if grant.expires_at is not None and grant.expires_at <= now else "active"
-
-
 def show(options: Options) -> int:
     async def look(queue: "Queue") -> int:
         radius = await queue.grants.blast_radius(options.id, owner=None)
@@ -113,7 +105,7 @@ def show(options: Options) -> int:
                 ("expires", at(grant.expires_at)),
                 ("last used", at(grant.last_used_at)),
                 ("revoked", at(grant.revoked_at)),
-                ("state", _state(grant, queue.storage.clock.now())),
+                ("state", state_of(grant, queue.storage.clock.now())),
                 ("would stop", ", ".join(radius.schedules) or "no schedule"),
             ]
         )

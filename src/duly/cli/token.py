@@ -4,14 +4,13 @@ from typing import TYPE_CHECKING
 
 from duly.cli import exits
 from duly.cli.consent import held_back, is_dry_run
-from duly.cli.given import span_from
 from duly.cli.listing import WHOLE, Listing, add_page, paged, show_list
 from duly.cli.output import note, tell
 from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_yes
 from duly.cli.shapes import at, created_token_shape, token_shape
 from duly.cli.store import changing, looking
+from duly.cli.validity import add_expires, end_of, life_from, state_of
 from duly.domain.errors import InvalidInput
-from duly.domain.instants import Instant
 from duly.domain.texts import text_of
 from duly.domain.tokens import Role, Token, UnknownToken
 
@@ -25,7 +24,7 @@ def define(parser: Parser) -> None:
     add_.add_argument("--owner", default="local", metavar="NAME", help="who it stands for (default: local)")
     add_.add_argument("--role", choices=list(Role), default=Role.OPERATOR, help="what it may do (default: operator)")
     add_.add_argument("--name", default="", metavar="TEXT", help="to tell it from others")
-    add_.add_argument("--expires", metavar="SPAN", help="how long it is good for, such as 90d (default: for ever)")
+    add_expires(add_)
     add_dry_run(add_)
     listed = commands.add("list", list_all, "all of them, without their secrets")
     listed.add_argument("--owner", metavar="NAME", help="only those of one owner")
@@ -41,15 +40,17 @@ def define(parser: Parser) -> None:
 
 
 def add(options: Options) -> int:
-    life = None if options.expires is None else span_from(options.expires, field="--expires")
+    life = life_from(options)
     text_of(options.owner, field="--owner")
 
     async def change(queue: "Queue") -> int:
-        expires_at = None if life is None else Instant(queue.storage.clock.now() + life)
         if is_dry_run(options, f"make a token of {options.owner}, {options.role}"):
             return exits.OK
         token, secret = await queue.tokens.create(
-            owner=options.owner, role=Role(options.role), name=options.name, expires_at=expires_at
+            owner=options.owner,
+            role=Role(options.role),
+            name=options.name,
+            expires_at=end_of(life, queue.storage.clock),
         )
         tell(options, lambda: created_token_shape(token, secret), secret)
         note(f"{token.id}, {token.role.value} of {token.owner}; keep the secret, it is not shown again")
@@ -61,7 +62,7 @@ def add(options: Options) -> int:
 def list_all(options: Options) -> None:
     async def fetch(queue: "Queue") -> list[tuple[Token, str]]:
         found = paged(options, await queue.tokens.list(owner=options.owner), lambda token: token.id)
-        return [(token, _state(token, queue.storage.clock.now())) for token in found]
+        return [(token, state_of(token, queue.storage.clock.now())) for token in found]
 
     show_list(options, _LISTING, fetch)
 
@@ -79,12 +80,6 @@ _LISTING: Listing[tuple[Token, str]] = Listing(
     key=lambda told: told[0].id,
     empty="no tokens; make one: duly token add",
 )
-
-
-def _state(token: Token, now: Instant) -> str:
-    if token.revoked_at is not None:
-        return "revoked"
-    return "expired" if token.expires_at is not None and token.expires_at <= now else "active"
 
 
 def show(options: Options) -> None:
