@@ -5,8 +5,8 @@ from starlette.responses import Response
 
 from duly.domain.instants import instant_of
 from duly.domain.tokens import Role
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import position_from
 from duly.http.door import Door, Visiting, for_role
 from duly.http.parameters import Cursor, Id, Limit
 from duly.http.problems import Refusal
@@ -49,8 +49,7 @@ async def list_tokens(visit: Visiting, limit: Limit = 50, cursor: Cursor = None)
     """In order of id, revoked ones too; never a secret."""
     seen = position_from(cursor, "tokens") or ""
     unseen = [token for token in await visit.queue.tokens.list(owner=None) if token.id > seen]
-    page, following = cut(unseen, limit, "tokens", lambda token: token.id)
-    return json_answer(Page[wire.Token](items=[wire.token_shape(token) for token in page], next_cursor=following))
+    return page_answer(Page[wire.Token], wire.token_shape, unseen, limit, "tokens", key=lambda token: token.id)
 
 
 @router.delete(
