@@ -47,8 +47,9 @@ class Scribe:
         self._turn = asyncio.Lock()
 
     async def begin(self) -> None:
-        """Goes on counting where the last attempt stopped."""
-        self._seq = await self._storage.read(lambda tx: tx.executions.last_event(self._claim.run_id))
+        """Goes on counting where the last attempt stopped, if there was one."""
+        if self._claim.attempt > 1:
+            self._seq = await self._storage.read(lambda tx: tx.executions.last_event(self._claim.run_id))
 
     async def note(self, event: GraphEvent) -> None:
         """What was spent is written before anything more is heard: it must not be lost."""

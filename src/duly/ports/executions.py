@@ -38,11 +38,11 @@ class ExecutionStore(Protocol):
     async def stands(self, run_id: str, token: int) -> bool:
         """Whether it does, and goes on doing so until commit."""
 
-    async def end(self, claim: Claim, ended: Ended, *, now: Instant) -> bool:
-        """Whether the claim still stood; the first end is kept."""
+    async def end(self, claim: Claim, ended: Ended, *, now: Instant) -> Execution | None:
+        """As it is then; none if the claim did not stand any more. The first end is kept."""
 
-    async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> bool:
-        """Whether the claim still stood."""
+    async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> Execution | None:
+        """As it is then; none if the claim did not stand any more."""
 
     async def reply(self, run_id: str, reply: Payload) -> None:
         """Of an execution that waits; the first reply stands."""

@@ -74,8 +74,9 @@ class SqlExecutions:
     async def stands(self, run_id: str, token: int) -> bool:
         return bool(await self._x.fetch("execution_stands", run_id=run_id, token=token))
 
-    async def end(self, claim: Claim, ended: Ended, *, now: Instant) -> bool:
-        rows = await self._x.fetch(
+    async def end(self, claim: Claim, ended: Ended, *, now: Instant) -> Execution | None:
+        self._x.wake(execution_topic(claim.run_id))
+        return await self._one(
             "end_execution",
             key=claim.key,
             token=claim.token,
@@ -85,15 +86,12 @@ class SqlExecutions:
             result=ended.result,
             now=now,
         )
-        self._x.wake(execution_topic(claim.run_id))
-        return bool(rows)
 
-    async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> bool:
-        rows = await self._x.fetch(
+    async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> Execution | None:
+        self._x.wake(execution_topic(claim.run_id))
+        return await self._one(
             "suspend_execution", key=claim.key, token=claim.token, waits_for=waits_for.value, result=ended.result
         )
-        self._x.wake(execution_topic(claim.run_id))
-        return bool(rows)
 
     async def reply(self, run_id: str, reply: Payload) -> None:
         await self._x.fetch("reply_to_execution", run_id=run_id, reply=reply)

@@ -42,12 +42,12 @@ SELECT 1 FROM execution_requests WHERE run_id = :run_id AND token = :token AND s
 UPDATE execution_requests SET status = 'done', ok = :ok, error_code = :error_code, error_message = :error_message,
   result = :result, waits_for = NULL, completed_at = :now
 WHERE idempotency_key = :key AND token = :token AND status <> 'done'
-RETURNING 1
+RETURNING {execution_columns}
 
 -- name: suspend_execution
 UPDATE execution_requests SET status = 'waiting', waits_for = :waits_for, result = :result, reply = NULL
 WHERE idempotency_key = :key AND token = :token AND status = 'running'
-RETURNING 1
+RETURNING {execution_columns}
 
 -- name: reply_to_execution
 -- The first reply stands.
