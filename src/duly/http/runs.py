@@ -7,8 +7,8 @@ from starlette.responses import Response, StreamingResponse
 
 from duly.domain.ids import RunId
 from duly.domain.runs import RunAlreadyEnded, RunKind, RunStatus
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, number_from, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import number_from, position_from
 from duly.http.door import Door, Visit, Visiting
 from duly.http.events import Place, RunEvents
 from duly.http.parameters import Cursor, Id, Limit, Text
@@ -58,8 +58,7 @@ async def listed_runs(
         before=position_from(cursor, "runs"),
         most=limit + 1,
     )
-    page, following = cut(found, limit, "runs", lambda run: run.id)
-    return json_answer(Page[wire.Run](items=[wire.run_shape(run) for run in page], next_cursor=following))
+    return page_answer(Page[wire.Run], wire.run_shape, found, limit, "runs", key=lambda run: run.id)
 
 
 @router.get(
@@ -85,8 +84,7 @@ async def list_graph_events(visit: Visiting, id: Id, limit: Limit = 50, cursor: 
     found = await visit.queue.execution_events.of_run(
         id, owner=visit.sees, after=number_from(cursor, "graph-events"), most=limit + 1
     )
-    page, following = cut(found, limit, "graph-events", lambda event: event.seq)
-    return json_answer(Page[GraphEvent](items=[event_shape(event) for event in page], next_cursor=following))
+    return page_answer(Page[GraphEvent], event_shape, found, limit, "graph-events", key=lambda event: event.seq)
 
 
 @router.get(
