@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from duly.application.webhooks import disable
 from duly.domain.ids import Owner
 from duly.domain.instants import Instant
+from duly.domain.webhooks.calls import Calls
 from duly.domain.webhooks.deliveries import (
     DEFAULT_PACE,
     GIVEN_UP,
@@ -76,8 +77,8 @@ class Deliveries:
         deliveries = [(f"dlv_{event_id.removeprefix('evt_')}{place:x}", each.id) for place, each in enumerate(wanting)]
         await tx.webhooks.tell(event, deliveries, now=now, give_up=Instant(now + self.pace.give_up_after))
 
-    async def claim(self, most: int) -> list[Errand]:
-        """The next deliveries, which nobody else gets until the lease is over."""
+    async def claim(self, most: int, *, under_way: Sequence[Endpoint] = ()) -> list[Errand]:
+        """The next deliveries, which nobody else gets until the lease is over, beside calls that are under way."""
         now, claim = self.storage.clock.now(), self.dice.new_id("clm")
 
         is_again = False
@@ -89,10 +90,33 @@ class Deliveries:
             is_again = True
             if held:
                 return held
+            calls = Calls(most + len(under_way), under_way)
             due = await tx.webhooks.due(now, most, claim=claim)
-            return [errand for errand in due if await self._take(tx, errand, now)]
+            errands = [errand for errand in due if await self._join(tx, calls, errand, now)]
+            if len(due) == most > len(errands):
+                errands += await self._one_of_each_in_turn(tx, calls, claim, now)
+            return errands
 
         return await self.storage.transact(work)
+
+    async def _one_of_each_in_turn(self, tx: Transaction, calls: Calls, claim: str, now: Instant) -> list[Errand]:
+        """When those who have enough stand in front of those who have not."""
+        errands: list[Errand] = []
+        waiting = await tx.webhooks.endpoints_due(now)
+        while calls.free > 0 and (waiting := [each for each in waiting if calls.may_join(each)]):
+            endpoint = min(waiting, key=calls.rank)
+            errand = await tx.webhooks.next_due_of(endpoint, now, claim=claim)
+            if errand is not None and await self._join(tx, calls, errand, now):
+                errands.append(errand)
+            else:
+                waiting.remove(endpoint)
+        return errands
+
+    async def _join(self, tx: Transaction, calls: Calls, errand: Errand, now: Instant) -> bool:
+        if not calls.may_join(errand.endpoint) or not await self._take(tx, errand, now):
+            return False
+        calls.join(errand.endpoint)
+        return True
 
     async def _take(self, tx: Transaction, errand: Errand, now: Instant) -> bool:
         """Whether it may be sent now; if not, it waits, or has failed."""

@@ -52,6 +52,12 @@ class WebhookStore(Protocol):
     async def due(self, now: Instant, most: int, *, claim: str) -> list[Errand]:
         """Deliveries that are due, to be claimed; kept from others until commit."""
 
+    async def endpoints_due(self, now: Instant) -> list[Endpoint]:
+        """Those for which a delivery is due, whoever waits longest first."""
+
+    async def next_due_of(self, endpoint: Endpoint, now: Instant, *, claim: str) -> Errand | None:
+        """Its oldest delivery that is due; kept from others until commit."""
+
     async def held(self, claim: str) -> list[Errand]:
         """What this claim has."""
 

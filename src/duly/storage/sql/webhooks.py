@@ -146,6 +146,14 @@ class SqlWebhooks:
         rows = await self._x.fetch("deliveries_due", now=now, most=most)
         return [errand_from_row(row, claim) for row in rows]
 
+    async def endpoints_due(self, now: Instant) -> list[Endpoint]:
+        return [endpoint_from_row(row) for row in await self._x.fetch("endpoints_due", now=now)]
+
+    async def next_due_of(self, endpoint: Endpoint, now: Instant, *, claim: str) -> Errand | None:
+        for row in await self._x.fetch("deliveries_due_of_endpoint", endpoint_id=endpoint.id, now=now):
+            return errand_from_row(row, claim)
+        return None
+
     async def held(self, claim: str) -> list[Errand]:
         return [errand_from_row(row, claim) for row in await self._x.fetch("deliveries_held", claim=claim)]
 

@@ -97,6 +97,21 @@ JOIN webhook_endpoints e ON e.id = d.endpoint_id
 JOIN webhook_events v ON v.id = d.event_id
 WHERE d.state = 'pending' AND d.due_at <= :now ORDER BY d.due_at, d.id LIMIT :most {lock:update of d skip locked}
 
+-- name: endpoints_due
+-- One look into an index for each endpoint, however much waits for it.
+SELECT {endpoint_columns} FROM (
+  SELECT w.*, (SELECT min(d.due_at) FROM webhook_deliveries d WHERE d.endpoint_id = w.id AND d.state = 'pending') AS next_at
+  FROM webhook_endpoints w) AS e
+WHERE e.next_at <= :now ORDER BY e.next_at, e.id
+
+-- name: deliveries_due_of_endpoint
+SELECT {delivery_columns}, v.body, {endpoint_columns}
+FROM webhook_deliveries d
+JOIN webhook_endpoints e ON e.id = d.endpoint_id
+JOIN webhook_events v ON v.id = d.event_id
+WHERE d.endpoint_id = :endpoint_id AND d.state = 'pending' AND d.due_at <= :now ORDER BY d.due_at, d.id LIMIT 1
+{lock:update of d skip locked}
+
 -- name: deliveries_held
 SELECT {delivery_columns}, v.body, {endpoint_columns}
 FROM webhook_deliveries d
