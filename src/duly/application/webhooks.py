@@ -282,6 +282,10 @@ class Webhooks:
             count += pruned
         return count
 
+    async def set_aside(self) -> tuple[int, str | None]:
+        """How many ends no courier could read, and why one of them; for operators."""
+        return await self.storage.read(lambda tx: tx.webhooks.aside())
+
     async def _change(
         self, endpoint_id: str, owner: str | None, change: Callable[[Endpoint, Instant], Endpoint]
     ) -> Endpoint:

@@ -32,6 +32,7 @@ class Courier:
         self._going: dict[asyncio.Task[None], Endpoint] = {}
         self._nudge = asyncio.Event()
         self._is_stopping = False
+        self._has_looked_again = False
 
     def stop(self) -> None:
         """Sends nothing new; then `run` returns. A call that does not end soon is made again by another courier."""
@@ -72,6 +73,10 @@ class Courier:
         has_work, at = await deliveries.next_at()
         if not has_work:
             return _LONGEST_WAIT
+        if not self._has_looked_again:
+            await deliveries.look_again()
+            self._has_looked_again = True
+            _, at = await deliveries.next_at()
         if at is None or at > deliveries.storage.clock.now():
             return deliveries.pace.look_every
         is_more = await deliveries.fan_out()

@@ -57,8 +57,18 @@ DELETE FROM webhook_events WHERE id IN (
   WHERE NOT EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.event_id = v.id) LIMIT :most)
 
 -- name: some_of_outbox
-SELECT seq, noun, owner_user_id, url, occurred_at, subject FROM webhook_outbox ORDER BY seq LIMIT :most
-{lock:update skip locked}
+SELECT seq, noun, owner_user_id, url, occurred_at, subject FROM webhook_outbox
+WHERE aside_at IS NULL ORDER BY seq LIMIT :most {lock:update skip locked}
+
+-- name: some_set_aside
+SELECT seq, noun, owner_user_id, url, occurred_at, subject FROM webhook_outbox
+WHERE aside_at IS NOT NULL AND seq > :after ORDER BY seq LIMIT :most {lock:update skip locked}
+
+-- name: set_aside
+UPDATE webhook_outbox SET aside_at = :now, aside_reason = :reason WHERE seq = :seq
+
+-- name: count_set_aside
+SELECT count(*), max(aside_reason) FROM webhook_outbox WHERE aside_at IS NOT NULL
 
 -- name: take_from_outbox
 DELETE FROM webhook_outbox WHERE seq = :seq
@@ -85,7 +95,7 @@ VALUES (:id, :event_id, :endpoint_id, :type, :subject_id, 'pending', 0, 0, :now,
 SELECT min(due_at) FROM webhook_deliveries WHERE state = 'pending'
 
 -- name: has_outbox
-SELECT 1 FROM webhook_outbox LIMIT 1
+SELECT 1 FROM webhook_outbox WHERE aside_at IS NULL LIMIT 1
 
 -- name: has_endpoints
 SELECT 1 FROM webhook_endpoints LIMIT 1

@@ -1,3 +1,8 @@
--- Webhooks: what waits for one endpoint is found without a look at what waits for others.
+-- Webhooks: nobody is held up by others' slowness, nor by what cannot be read.
 
+-- What waits for one endpoint is found without a look at what waits for others.
 CREATE INDEX webhook_deliveries_due_of_endpoint ON webhook_deliveries (endpoint_id, due_at) WHERE state = 'pending';
+
+-- Set aside: no courier could read it, and why.
+ALTER TABLE webhook_outbox ADD COLUMN aside_at bigint;
+ALTER TABLE webhook_outbox ADD COLUMN aside_reason text;
