@@ -493,6 +493,26 @@ async def test_deleting_an_endpoint_and_pruning_leave_nothing_behind(world: Worl
             assert await world.rows(f"SELECT * FROM webhook_{table}") == [], table
 
 
+async def test_what_is_known_of_a_host_is_forgotten_with_the_last_endpoint_there(world: World) -> None:
+    async with receiving(answers(500)) as receiver:
+        post = Post(world)
+        webhooks = post.queue.webhooks
+        one = await post.create(receiver)
+        another, _ = await webhooks.create(f"{receiver.url}/other", owner="ann")
+        bobs = await post.create(receiver, owner="bob")
+        for endpoint in (one, bobs):
+            await webhooks.test(endpoint.id, owner=endpoint.owner)
+        await post.goes()
+
+        known = "SELECT owner_user_id FROM webhook_hosts ORDER BY owner_user_id"
+        await webhooks.delete(one.id, owner="ann")
+        assert await world.rows(known) == [("ann",), ("bob",)], "she has another there"
+        await webhooks.delete(another.id, owner="ann")
+        assert await world.rows(known) == [("bob",)]
+        await webhooks.delete(bobs.id, owner="bob")
+        assert await world.rows(known) == []
+
+
 async def test_nothing_is_written_down_while_nobody_asks(world: World) -> None:
     post = Post(world)
     await post.ends_a_job()

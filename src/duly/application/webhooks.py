@@ -203,8 +203,9 @@ class Webhooks:
             # An earlier run of this work, whose answer was lost, may have deleted it.
             if is_found and endpoint is None:
                 return
-            is_found = _known(endpoint, endpoint_id, owner) is not None
-            await tx.webhooks.delete(endpoint_id)
+            known = _known(endpoint, endpoint_id, owner)
+            is_found = True
+            await tx.webhooks.delete(known)
 
         await self.storage.transact(work)
 

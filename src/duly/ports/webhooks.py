@@ -26,8 +26,8 @@ class WebhookStore(Protocol):
 
     async def save(self, endpoint: Endpoint) -> None: ...
 
-    async def delete(self, endpoint_id: str) -> None:
-        """With its deliveries."""
+    async def delete(self, endpoint: Endpoint) -> None:
+        """With its deliveries, and with what is known of its host unless its owner has another there."""
 
     async def listening_to(self, owner: Owner | None) -> list[Endpoint]:
         """Enabled endpoints that may want what things of this owner, or of nobody, tell."""

@@ -85,11 +85,13 @@ class SqlWebhooks:
             updated_at=endpoint.updated_at,
         )
 
-    async def delete(self, endpoint_id: str) -> None:
-        await self._x.fetch("delete_endpoint", id=endpoint_id)
-        await self._x.fetch("forget_attempts_of_endpoint", endpoint_id=endpoint_id)
-        await self._x.fetch("forget_deliveries_of_endpoint", endpoint_id=endpoint_id)
+    async def delete(self, endpoint: Endpoint) -> None:
+        await self._x.fetch("delete_endpoint", id=endpoint.id)
+        await self._x.fetch("forget_attempts_of_endpoint", endpoint_id=endpoint.id)
+        await self._x.fetch("forget_deliveries_of_endpoint", endpoint_id=endpoint.id)
         await self._x.fetch("forget_events_of_nobody", most=_ORPHANS)
+        # After its deliveries: a report that was under way has noted its host before they could be deleted.
+        await self._x.fetch("forget_host_of_nobody", owner=endpoint.owner, host=endpoint.host)
 
     async def listening_to(self, owner: Owner | None) -> list[Endpoint]:
         return [endpoint_from_row(row) for row in await self._x.fetch("endpoints_for", owner=owner)]

@@ -198,6 +198,10 @@ ON CONFLICT (owner_user_id, host) DO UPDATE SET failures = excluded.failures, re
 -- name: forget_host
 DELETE FROM webhook_hosts WHERE owner_user_id = :owner AND host = :host
 
+-- name: forget_host_of_nobody
+DELETE FROM webhook_hosts WHERE owner_user_id = :owner AND host = :host
+  AND NOT EXISTS (SELECT 1 FROM webhook_endpoints e WHERE e.owner_user_id = :owner AND e.host = :host)
+
 -- name: prune_deliveries
 -- Asked once more of the row itself: one that is sent again at this very moment has not ended.
 DELETE FROM webhook_deliveries WHERE id IN (
