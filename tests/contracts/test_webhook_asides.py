@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from duly.application.deliveries import Deliveries
 from duly.domain.jobs import Ending, JobStatus
 from duly.domain.payloads import Payload
 from duly.domain.webhooks.deliveries import DeliveryState
 from duly.storage.sql import webhook_rows
+from duly.wire.webhooks import worded
 from tests.contracts.test_webhooks import Post
 from tests.contracts.world import World
 from tests.receiver import receiving
@@ -41,7 +43,8 @@ async def test_a_row_that_cannot_be_read_holds_up_nobody_and_its_log_says_why(wo
         aside, reason = await post.queue.webhooks.set_aside()
         assert aside == 1
         assert failed.error == f"cannot be read: {reason}"
-        assert await post.courier.turn() > 0, "it is not looked at all the time"
+        deliveries = Deliveries(world.queue.storage, world.dice, worded)
+        assert await deliveries.next_at() == (True, None), "it is not looked at all the time"
 
 
 @pytest.mark.req("DEC-009")

@@ -76,6 +76,19 @@ def test_one_that_says_continue_for_ever_is_left() -> None:
     [
         endlessly(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\n", b"x" * 65_536),
         endlessly(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"4000\r\n" + b"x" * 0x4000 + b"\r\n"),
+    ],
+)
+def test_of_an_answer_without_end_only_the_beginning_is_read(manner: Manner) -> None:
+    answer, _ = answer_to(manner)
+
+    assert answer.is_delivered
+    assert answer.ms < DEFAULT_PACE.all_within_s * 1_000, "nobody waited for its end"
+
+
+@pytest.mark.parametrize(
+    "manner",
+    [
+        endlessly(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\n", b"x" * 65_536),
         endlessly(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n", pause_s=0.02),
         endlessly(b"HTTP/1.1 200 OK\r\n\r\n", b"x", pause_s=0.02),
         says(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\nnonsense\r\n"),
