@@ -136,20 +136,24 @@ def surplus(told: Told, received: Sequence[Reception]) -> int:
 
 
 def recoveries(
-    told: Told,
-    received: Sequence[Reception],
-    deaths: Mapping[int, float],
-    claimed: Iterable[Mapping[str, Any]],
+    told: Told, received: Sequence[Reception], deaths: Mapping[int, float], claimed: Iterable[Mapping[str, Any]]
 ) -> dict[str, float]:
-    """For each message that a killed courier held, the seconds until it was received from another, or again."""
+    """For each message that a killed courier held, the seconds until it was received again.
+
+    Where the next to hold it was killed, too, it counts from that kill.
+    """
     arrivals = _by_message(told, received)
-    times: dict[str, float] = {}
+    held: dict[str, list[float]] = defaultdict(list)
     for claim in claimed:
-        died = deaths.get(claim["pid"])
-        later = [each.at for each in arrivals[claim["delivery"]] if died is not None and each.at > died]
-        is_ours = [each for each in arrivals[claim["delivery"]] if each.pid == claim["pid"]]
-        if died is not None and later and (not is_ours or is_ours[-1].status < 300):
-            times[claim["claim"] + claim["delivery"]] = min(later) - died
+        if claim["pid"] in deaths:
+            held[claim["delivery"]].append(deaths[claim["pid"]])
+    times: dict[str, float] = {}
+    for message_id, died in held.items():
+        for at in (each.at for each in arrivals[message_id]):
+            before = [each for each in died if each < at]
+            # The first call after a kill: what comes later has waited for something else.
+            if before and not any(max(before) < each.at < at for each in arrivals[message_id]):
+                times[f"{message_id} at {at}"] = at - max(before)
     return times
 
 
