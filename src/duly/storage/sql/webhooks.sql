@@ -57,8 +57,18 @@ DELETE FROM webhook_events WHERE id IN (
   WHERE NOT EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.event_id = v.id) LIMIT :most)
 
 -- name: some_of_outbox
-SELECT seq, noun, owner_user_id, url, occurred_at, subject FROM webhook_outbox ORDER BY seq LIMIT :most
-{lock:update skip locked}
+SELECT seq, noun, owner_user_id, url, occurred_at, subject FROM webhook_outbox
+WHERE aside_at IS NULL ORDER BY seq LIMIT :most {lock:update skip locked}
+
+-- name: some_set_aside
+SELECT seq, noun, owner_user_id, url, occurred_at, subject FROM webhook_outbox
+WHERE aside_at IS NOT NULL AND seq > :after ORDER BY seq LIMIT :most {lock:update skip locked}
+
+-- name: set_aside
+UPDATE webhook_outbox SET aside_at = :now, aside_reason = :reason WHERE seq = :seq
+
+-- name: count_set_aside
+SELECT count(*), max(aside_reason) FROM webhook_outbox WHERE aside_at IS NOT NULL
 
 -- name: take_from_outbox
 DELETE FROM webhook_outbox WHERE seq = :seq
@@ -85,7 +95,7 @@ VALUES (:id, :event_id, :endpoint_id, :type, :subject_id, 'pending', 0, 0, :now,
 SELECT min(due_at) FROM webhook_deliveries WHERE state = 'pending'
 
 -- name: has_outbox
-SELECT 1 FROM webhook_outbox LIMIT 1
+SELECT 1 FROM webhook_outbox WHERE aside_at IS NULL LIMIT 1
 
 -- name: has_endpoints
 SELECT 1 FROM webhook_endpoints LIMIT 1
@@ -96,6 +106,21 @@ FROM webhook_deliveries d
 JOIN webhook_endpoints e ON e.id = d.endpoint_id
 JOIN webhook_events v ON v.id = d.event_id
 WHERE d.state = 'pending' AND d.due_at <= :now ORDER BY d.due_at, d.id LIMIT :most {lock:update of d skip locked}
+
+-- name: endpoints_due
+-- One look into an index for each endpoint, however much waits for it.
+SELECT {endpoint_columns} FROM (
+  SELECT w.*, (SELECT min(d.due_at) FROM webhook_deliveries d WHERE d.endpoint_id = w.id AND d.state = 'pending') AS next_at
+  FROM webhook_endpoints w) AS e
+WHERE e.next_at <= :now ORDER BY e.next_at, e.id
+
+-- name: deliveries_due_of_endpoint
+SELECT {delivery_columns}, v.body, {endpoint_columns}
+FROM webhook_deliveries d
+JOIN webhook_endpoints e ON e.id = d.endpoint_id
+JOIN webhook_events v ON v.id = d.event_id
+WHERE d.endpoint_id = :endpoint_id AND d.state = 'pending' AND d.due_at <= :now ORDER BY d.due_at, d.id LIMIT 1
+{lock:update of d skip locked}
 
 -- name: deliveries_held
 SELECT {delivery_columns}, v.body, {endpoint_columns}
@@ -172,6 +197,10 @@ ON CONFLICT (owner_user_id, host) DO UPDATE SET failures = excluded.failures, re
 
 -- name: forget_host
 DELETE FROM webhook_hosts WHERE owner_user_id = :owner AND host = :host
+
+-- name: forget_host_of_nobody
+DELETE FROM webhook_hosts WHERE owner_user_id = :owner AND host = :host
+  AND NOT EXISTS (SELECT 1 FROM webhook_endpoints e WHERE e.owner_user_id = :owner AND e.host = :host)
 
 -- name: prune_deliveries
 -- Asked once more of the row itself: one that is sent again at this very moment has not ended.
