@@ -44,6 +44,7 @@ async def serve(
         access=ServicesToo(is_local=public.is_local, services=services, prefixes=PREFIXES),
         metrics=metrics or queue.metrics,
         secrets=Inbound(standard=queue.settings.inbound_secret, plane=queue.settings.plane_secret),
+        streams_per_token=queue.settings.streams_per_token,
     )
     executions = None if graphs is None else queue.executions(graphs)
     if executions is not None:
