@@ -43,8 +43,13 @@ async def serve(
     from duly.http.services import ServiceAccess  # noqa: PLC0415
 
     settings = queue.settings
-    secrets = Inbound(standard=settings.inbound_secret, plane=settings.plane_secret)
-    api = create_api(queue, access=_access(settings, host), metrics=metrics or queue.metrics, secrets=secrets)
+    api = create_api(
+        queue,
+        access=_access(settings, host),
+        metrics=metrics or queue.metrics,
+        secrets=Inbound(standard=settings.inbound_secret, plane=settings.plane_secret),
+        streams_per_token=settings.streams_per_token,
+    )
     executions = None if graphs is None else queue.executions(graphs)
     if executions is not None:
         access = ServiceAccess(secret=internal_token(settings), public_key=settings.internal_api_public_key)

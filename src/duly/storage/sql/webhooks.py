@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from duly.domain.ids import Owner
 from duly.domain.instants import Instant
@@ -233,15 +234,14 @@ class SqlWebhooks:
         before: str | None,
         most: int,
     ) -> list[Delivery]:
-        rows = await self._x.fetch(
-            "deliveries_listed",
-            owner=owner,
-            endpoint_id=endpoint_id,
-            subject_id=subject_id,
-            state=state and state.value,
-            before=before or PAST_EVERY_ID,
-            most=most,
-        )
+        asked: dict[str, Any] = {"owner": owner, "endpoint_id": endpoint_id, "state": state and state.value}
+        asked |= {"before": before or PAST_EVERY_ID, "most": most}
+        if subject_id is not None:
+            rows = await self._x.fetch("deliveries_listed_of_subject", subject_id=subject_id, **asked)
+        else:
+            aside = "" if state in {None, DeliveryState.DELIVERED} else "_aside"
+            whose = "_of_endpoint" if endpoint_id is not None else "" if owner is None else "_of_owner"
+            rows = await self._x.fetch(f"deliveries_listed{aside}{whose}", **asked)
         return [delivery_from_row(row) for row in rows]
 
     async def send_again(self, delivery_id: str, *, now: Instant, give_up: Instant) -> None:

@@ -88,8 +88,10 @@ VALUES (:id, :type, :owner, :subject_id, :occurred_at, :body) ON CONFLICT DO NOT
 
 -- name: insert_delivery
 INSERT INTO webhook_deliveries
-  (id, event_id, endpoint_id, type, subject_id, state, tries, attempts, due_at, give_up_at, created_at)
-VALUES (:id, :event_id, :endpoint_id, :type, :subject_id, 'pending', 0, 0, :now, :give_up_at, :now) ON CONFLICT DO NOTHING
+  (id, event_id, endpoint_id, type, subject_id, state, tries, attempts, due_at, give_up_at, created_at, owner_user_id)
+VALUES (:id, :event_id, :endpoint_id, :type, :subject_id, 'pending', 0, 0, :now, :give_up_at, :now,
+  (SELECT owner_user_id FROM webhook_endpoints WHERE webhook_endpoints.id = :endpoint_id))
+ON CONFLICT DO NOTHING
 
 -- name: next_delivery_at
 SELECT min(due_at) FROM webhook_deliveries WHERE state = 'pending'
@@ -169,13 +171,46 @@ SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON 
 SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
 WHERE d.id = :id {lock:update of d}
 
+-- fragment: as_asked_of_deliveries
+(CAST(:owner AS text) IS NULL OR d.owner_user_id = :owner)
+  AND (CAST(:endpoint_id AS text) IS NULL OR d.endpoint_id = :endpoint_id)
+  AND (CAST(:state AS text) IS NULL OR d.state = :state)
+
 -- name: deliveries_listed
 SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
-WHERE d.id < :before AND (CAST(:owner AS text) IS NULL OR e.owner_user_id = :owner)
-  AND (CAST(:endpoint_id AS text) IS NULL OR d.endpoint_id = :endpoint_id)
-  AND (CAST(:subject_id AS text) IS NULL OR d.subject_id = :subject_id)
-  AND (CAST(:state AS text) IS NULL OR d.state = :state)
+WHERE d.id < :before AND {as_asked_of_deliveries}
 ORDER BY d.id DESC LIMIT :most
+
+-- name: deliveries_listed_aside
+SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE (d.state, d.id) < (:state, :before) AND d.state >= :state AND d.state <> 'delivered' AND {as_asked_of_deliveries}
+ORDER BY d.state DESC, d.id DESC LIMIT :most
+
+-- name: deliveries_listed_of_owner
+SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE (d.owner_user_id, d.id) < (:owner, :before) AND d.owner_user_id >= :owner AND {as_asked_of_deliveries}
+ORDER BY d.owner_user_id DESC, d.id DESC LIMIT :most
+
+-- name: deliveries_listed_aside_of_owner
+SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE (d.owner_user_id, d.state, d.id) < (:owner, :state, :before) AND (d.owner_user_id, d.state) >= (:owner, :state) AND d.state <> 'delivered' AND {as_asked_of_deliveries}
+ORDER BY d.owner_user_id DESC, d.state DESC, d.id DESC LIMIT :most
+
+-- name: deliveries_listed_of_endpoint
+SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE (d.endpoint_id, d.id) < (:endpoint_id, :before) AND d.endpoint_id >= :endpoint_id AND {as_asked_of_deliveries}
+ORDER BY d.endpoint_id DESC, d.id DESC LIMIT :most
+
+-- name: deliveries_listed_aside_of_endpoint
+SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE (d.endpoint_id, d.state, d.id) < (:endpoint_id, :state, :before) AND (d.endpoint_id, d.state) >= (:endpoint_id, :state) AND d.state <> 'delivered' AND {as_asked_of_deliveries}
+ORDER BY d.endpoint_id DESC, d.state DESC, d.id DESC LIMIT :most
+
+-- name: deliveries_listed_of_subject
+-- What became of one thing is told to a few at most.
+WITH told AS MATERIALIZED (SELECT * FROM webhook_deliveries WHERE subject_id = :subject_id)
+SELECT {delivery_columns} FROM told d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE d.id < :before AND {as_asked_of_deliveries} ORDER BY d.id DESC LIMIT :most
 
 -- name: send_again
 UPDATE webhook_deliveries SET state = 'pending', tries = 0, due_at = :now, give_up_at = :give_up_at, claim = NULL,
