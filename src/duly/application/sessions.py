@@ -136,10 +136,10 @@ class Sessions:
         async def work(tx: Transaction) -> None:
             # Whoever decides locks the same row: either sees what the other did.
             found = await tx.executions.lock_run(execution)
+            await tx.reviews.attach(execution, job.id)
             if found is None or found.status is not ExecutionStatus.WAITING or found.is_replied:
                 await tx.sessions.give_back(session, [job], now=now)
                 return
-            await tx.reviews.attach(execution, job.id)
             open_ones = [each.deadline for each in await tx.reviews.of_run(execution) if each.is_open]
             # Never at once: whoever acts on deadlines may be away, or late.
             until = Instant(max([now, *open_ones]) + BACKSTOP)

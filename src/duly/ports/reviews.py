@@ -31,10 +31,10 @@ class ReviewStore(Protocol):
         """Nobody need decide what is still open."""
 
     async def attach(self, run_id: str, job_id: JobId) -> None:
-        """Which job goes on when they are decided."""
+        """Which job asked, and goes on when they are decided."""
 
-    async def are_awaited_by(self, job_id: JobId) -> bool:
-        """Whether a job waits for reviews, or is to go on with what was decided."""
+    async def were_asked_by(self, job_id: JobId) -> bool:
+        """Whether a job has asked before: it has begun, whatever it waits for now."""
 
     async def wake(self, job_id: JobId, now: Instant) -> None:
         """A job that is suspended is due now."""

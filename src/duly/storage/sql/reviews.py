@@ -75,8 +75,8 @@ class SqlReviews:
     async def attach(self, run_id: str, job_id: JobId) -> None:
         await self._x.fetch("attach_reviews", run_id=run_id, job_id=job_id)
 
-    async def are_awaited_by(self, job_id: JobId) -> bool:
-        return bool(await self._x.fetch("runs_waiting_with", job_id=job_id))
+    async def were_asked_by(self, job_id: JobId) -> bool:
+        return bool(await self._x.fetch("asked_by_job", job_id=job_id))
 
     async def wake(self, job_id: JobId, now: Instant) -> None:
         if await self._x.fetch("wake_job", id=job_id, now=now):

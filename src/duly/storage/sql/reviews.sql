@@ -39,8 +39,12 @@ RETURNING id
 UPDATE reviews SET state = 'withdrawn', decided_by = :reason, decided_at = :now WHERE run_id = :run_id AND state = 'open'
 
 -- name: attach_reviews
--- The job that waits for them.
-UPDATE reviews SET job_id = :job_id WHERE run_id = :run_id AND state = 'open'
+-- The job that asked. One that they name has begun, so the schema fixes its params for as long as it lives. A worker that lost
+-- its claim may say so of a job that has ended, whose retry they are by now.
+UPDATE reviews SET job_id = :job_id WHERE run_id = :run_id AND EXISTS (SELECT 1 FROM jobs WHERE id = :job_id)
+
+-- name: asked_by_job
+SELECT 1 FROM reviews WHERE job_id = :job_id LIMIT 1
 
 -- name: runs_waiting_with
 -- The execution that a job waits for, or goes on with now that all is decided.
