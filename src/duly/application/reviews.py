@@ -11,6 +11,7 @@ from duly.domain.reviews import (
     NOBODY,
     AlreadyDecided,
     Decision,
+    DeliveryReplayed,
     Review,
     ReviewState,
     UnknownReview,
@@ -28,7 +29,7 @@ _KEPT_DELIVERIES_US = 7 * 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """An inbound webhook that brought a decision; nothing is done for the same one twice."""
+    """An inbound webhook that brought a decision; it decides one review, and that once, however often it comes."""
 
     source: str
     id: str
@@ -67,15 +68,16 @@ class Reviews:
     ) -> Review:
         """The decision, and its run is put back to work, in one transaction. The first decision stands.
 
-        Raises AlreadyDecided, unless it is this very decision under its key that stands.
+        Raises AlreadyDecided, unless it is this very decision under its key that stands, and DeliveryReplayed if the
+        delivery that brings it has decided another review.
         """
         now, earlier_runs = self.storage.clock.now(), count()
 
         async def work(tx: Transaction) -> Review:
             is_rerun = next(earlier_runs) > 0
             asked = await _known(tx, review_id, owner)
-            if delivery is not None and not await _is_new(tx, delivery, now):
-                return asked
+            if delivery is not None:
+                await _require_not_replayed(tx, delivery, asked, now)
             execution = await tx.executions.lock_run(asked.run_id)
             # Again, now that nobody else can decide it.
             found = await _known(tx, review_id, owner)
@@ -159,6 +161,8 @@ async def _known(tx: Transaction, review_id: str, owner: str | None) -> Review:
     return review
 
 
-async def _is_new(tx: Transaction, delivery: Delivery, now: Instant) -> bool:
+async def _require_not_replayed(tx: Transaction, delivery: Delivery, asked: Review, now: Instant) -> None:
     await tx.reviews.forget_deliveries(Instant(now - _KEPT_DELIVERIES_US))
-    return await tx.reviews.note_delivery(delivery.source, delivery.id, now)
+    first = await tx.reviews.note_delivery(delivery.source, delivery.id, asked.id, now)
+    if first != asked.id:
+        raise DeliveryReplayed(delivery.source, delivery.id, first)

@@ -39,7 +39,7 @@ class ReviewStore(Protocol):
     async def wake(self, job_id: JobId, now: Instant) -> None:
         """A job that is suspended is due now."""
 
-    async def note_delivery(self, source: str, delivery_id: str, now: Instant) -> bool:
-        """Whether it is the first of its id."""
+    async def note_delivery(self, source: str, delivery_id: str, review_id: str, now: Instant) -> str | None:
+        """Which review its first delivery was about: this one, unless it came before; None if nobody knows."""
 
     async def forget_deliveries(self, before: Instant) -> None: ...

@@ -82,8 +82,12 @@ class SqlReviews:
         if await self._x.fetch("wake_job", id=job_id, now=now):
             self._x.wake(DUE)
 
-    async def note_delivery(self, source: str, delivery_id: str, now: Instant) -> bool:
-        return bool(await self._x.fetch("note_delivery", source=source, delivery_id=delivery_id, now=now))
+    async def note_delivery(self, source: str, delivery_id: str, review_id: str, now: Instant) -> str | None:
+        named = {"source": source, "delivery_id": delivery_id}
+        rows = await self._x.fetch("note_delivery", **named, review_id=review_id, now=now)
+        # In a statement of its own: whoever brought it at the same moment has committed by now, and is seen.
+        ((first,),) = rows or await self._x.fetch("decided_by_delivery", **named)
+        return None if first is None else str(first)
 
     async def forget_deliveries(self, before: Instant) -> None:
         await self._x.fetch("forget_deliveries", before=before)

@@ -67,9 +67,12 @@ RETURNING id
 UPDATE jobs SET run_at = :now WHERE id = :id AND state = 'backoff' AND run_at > :now RETURNING id
 
 -- name: note_delivery
-INSERT INTO inbound_deliveries (source, delivery_id, received_at) VALUES (:source, :delivery_id, :now)
+INSERT INTO inbound_deliveries (source, delivery_id, review_id, received_at) VALUES (:source, :delivery_id, :review_id, :now)
 ON CONFLICT (source, delivery_id) DO NOTHING
-RETURNING 1
+RETURNING review_id
+
+-- name: decided_by_delivery
+SELECT review_id FROM inbound_deliveries WHERE source = :source AND delivery_id = :delivery_id
 
 -- name: forget_deliveries
 DELETE FROM inbound_deliveries WHERE received_at < :before

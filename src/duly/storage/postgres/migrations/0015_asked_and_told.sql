@@ -1,5 +1,5 @@
--- What was found out after the fact: a job that has asked for a review has begun, so its params are fixed as those of one
--- in a worker's hands are.
+-- A job that has asked for a review has begun, so its params are fixed as those of one in a worker's hands are. A delivery
+-- names the review that it decided, so that it decides no other one.
 
 DROP INDEX reviews_of_job;
 CREATE INDEX reviews_of_job ON reviews (job_id) WHERE job_id IS NOT NULL;
@@ -15,3 +15,7 @@ $$;
 
 CREATE TRIGGER jobs_params_fixed_by_reviews BEFORE UPDATE OF kind, payload ON jobs
 FOR EACH ROW EXECUTE FUNCTION duly_refuse_if_asked('jobs_params_fixed');
+
+ALTER TABLE inbound_deliveries ADD COLUMN review_id text COLLATE "C";
+UPDATE inbound_deliveries SET review_id =
+  (SELECT min(id) FROM reviews WHERE decision_key = inbound_deliveries.source || ':' || inbound_deliveries.delivery_id);
