@@ -1,8 +1,10 @@
 """What people do with reviews: look at them and decide them; what nobody decides in time, a timekeeper does."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import TypeVar
 
 from duly.domain.executions import Execution, ExecutionStatus, failed
 from duly.domain.ids import Owner
@@ -20,7 +22,9 @@ from duly.domain.reviews import (
     value_text,
 )
 from duly.domain.texts import text_of, whole_number_of
-from duly.ports.storage import Storage, Transaction
+from duly.ports.storage import Storage, Transaction, Work
+
+T = TypeVar("T")
 
 MOST_LISTED = 1_000
 EXPIRED_AT_ONCE = 50
@@ -78,9 +82,7 @@ class Reviews:
             asked = await _known(tx, review_id, owner)
             if delivery is not None:
                 await _require_not_replayed(tx, delivery, asked, now)
-            execution = await tx.executions.lock_run(asked.run_id)
-            # Again, now that nobody else can decide it.
-            found = await _known(tx, review_id, owner)
+            execution, found = await _locked(tx, asked)
             is_ours = is_rerun and (found.decided_by, found.decided_at) == (decision.by, now)
             if is_ours or found.is_told_again(decision):
                 return found
@@ -89,7 +91,7 @@ class Reviews:
             found.require_takes(decision)
             return await _decided(tx, execution, _as_decided(found, decision, now), now)
 
-        return await self.storage.transact(work)
+        return await self._in_order(work)
 
     async def expire_some(self) -> bool:
         """Acts on the defaults of those nobody decided in time; answers whether there may be more."""
@@ -107,9 +109,8 @@ class Reviews:
 
     async def _expire(self, overdue: Review, now: Instant) -> None:
         async def work(tx: Transaction) -> None:
-            execution = await tx.executions.lock_run(overdue.run_id)
-            found = await tx.reviews.get(overdue.id)
-            if execution is None or found is None or not found.is_open:
+            execution, found = await _locked(tx, await _known(tx, overdue.id, None))
+            if execution is None or not found.is_open:
                 return
             expired = replace(
                 found,
@@ -120,7 +121,27 @@ class Reviews:
             )
             await _decided(tx, execution, expired, now)
 
-        await self.storage.transact(work)
+        await self._in_order(work)
+
+    async def _in_order(self, work: Work[T]) -> T:
+        while True:
+            with suppress(_AskedByAnother):
+                return await self.storage.transact(work)
+
+
+class _AskedByAnother(Exception):
+    """A job began to wait for a review between two looks at it: begin again, and lock that job first."""
+
+
+async def _locked(tx: Transaction, asked: Review) -> tuple[Execution | None, Review]:
+    """Job, execution, reviews: the order of whoever cancels the run. The review again, as nobody can decide it now."""
+    if asked.job_id is not None:
+        await tx.reviews.lock_asker(asked.job_id)
+    execution = await tx.executions.lock_run(asked.run_id)
+    found = await _known(tx, asked.id, None)
+    if found.job_id != asked.job_id:
+        raise _AskedByAnother
+    return execution, found
 
 
 async def _decided(tx: Transaction, execution: Execution, review: Review, now: Instant) -> Review:

@@ -134,7 +134,8 @@ class Sessions:
         now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> None:
-            # Whoever decides locks the same row: either sees what the other did.
+            # Whoever decides locks the same rows in the same order: either sees what the other did.
+            await tx.reviews.lock_asker(job.id)
             found = await tx.executions.lock_run(execution)
             await tx.reviews.attach(execution, job.id)
             if found is None or found.status is not ExecutionStatus.WAITING or found.is_replied:

@@ -33,6 +33,9 @@ class ReviewStore(Protocol):
     async def attach(self, run_id: str, job_id: JobId) -> None:
         """Which job asked, and goes on when they are decided."""
 
+    async def lock_asker(self, job_id: JobId) -> None:
+        """The job that asked, if it lives: always before its execution, as cancelling has it."""
+
     async def were_asked_by(self, job_id: JobId) -> bool:
         """Whether a job has asked before: it has begun, whatever it waits for now."""
 

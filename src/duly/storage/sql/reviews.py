@@ -75,6 +75,9 @@ class SqlReviews:
     async def attach(self, run_id: str, job_id: JobId) -> None:
         await self._x.fetch("attach_reviews", run_id=run_id, job_id=job_id)
 
+    async def lock_asker(self, job_id: JobId) -> None:
+        await self._x.fetch("job_by_id_locked", id=job_id)
+
     async def were_asked_by(self, job_id: JobId) -> bool:
         return bool(await self._x.fetch("asked_by_job", job_id=job_id))
 
