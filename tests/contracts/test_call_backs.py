@@ -291,6 +291,20 @@ async def test_a_service_that_dies_before_it_waits_does_not_call_the_executor_ag
     assert (waiting.attempt, waiting.called_back_by) == (2, home.deadline)
 
 
+@pytest.mark.req("INV-001", error=True)
+@pytest.mark.parametrize("is_called_back", [False, True])
+async def test_the_database_fixes_the_params_of_one_that_was_handed_on(world: Hosted, is_called_back: bool) -> None:
+    home = await firm(world)
+    launch, waiting = await home.until_it_waits()
+    if is_called_back:
+        await home.call_back(waiting, SUCCESS)
+
+    with pytest.raises(JobLocked, match="has begun"):
+        await world.queue.jobs.edit_params(launch.job_id, {})  # type: ignore[arg-type]
+    with pytest.raises(Exception, match="jobs_params_fixed"):
+        await world.rows(f"UPDATE jobs SET payload = '{{}}' WHERE id = '{launch.job_id}'")
+
+
 @pytest.mark.req("CRON-10")
 async def test_cancelling_a_run_that_waits_ends_its_execution(world: Hosted) -> None:
     home = await firm(world)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -14,9 +15,20 @@ from duly.domain.executions import GRAPH_RUN, Execution, ExecutionStatus, GraphR
 from duly.domain.ids import JobId
 from duly.domain.jobs import JobState, JobStatus
 from duly.domain.payloads import value_of
-from duly.domain.reviews import AlreadyDecided, Decision, Review, ReviewKind, ReviewState, UnknownReview, Verdict
+from duly.domain.reviews import (
+    AlreadyDecided,
+    Decision,
+    DeliveryReplayed,
+    Review,
+    ReviewKind,
+    ReviewState,
+    UnknownReview,
+    Verdict,
+)
 from duly.domain.sessions import ClaimedJob
 from duly.ports.graphs import GraphCall
+from duly.storage.migrations import load_migrations
+from tests.contracts.forgetful import forgetful
 from tests.contracts.graphs import House, PatientClock, decide, house
 from tests.contracts.world import WIDE, Hand, World
 
@@ -410,16 +422,78 @@ async def test_a_delivery_decides_once(world: World) -> None:
     _, _, (review,) = await waiting(world)
     delivery = Delivery("plane", "d1")
 
-    first = await world.queue.reviews.decide(review.id, yes(by="plane", key="plane:d1"), owner=None, delivery=delivery)
-    again = await world.queue.reviews.decide(
-        review.id, yes(verdict=Verdict.REJECT, by="plane"), owner=None, delivery=delivery
-    )
+    said = yes(by="plane", key="plane:d1")
+    first = await world.queue.reviews.decide(review.id, said, owner=None, delivery=delivery)
+    again = await world.queue.reviews.decide(review.id, said, owner=None, delivery=delivery)
+    with pytest.raises(AlreadyDecided):
+        await world.queue.reviews.decide(
+            review.id, yes(verdict=Verdict.REJECT, by="plane", key="plane:d1"), owner=None, delivery=delivery
+        )
 
     assert again == first
-    assert await world.rows("SELECT source, delivery_id FROM inbound_deliveries") == [("plane", "d1")]
+    noted = await world.rows("SELECT source, delivery_id, review_id FROM inbound_deliveries")
+    assert noted == [("plane", "d1", review.id)]
     world.clock.advance(8 * 86_400)
     with pytest.raises(AlreadyDecided):
         await world.queue.reviews.decide(review.id, yes(), owner=None, delivery=Delivery("plane", "d2"))
+
+
+@pytest.mark.req("GRAPH-29", error=True)
+async def test_a_delivery_decides_no_second_review(world: World) -> None:
+    home, _, (first,) = await waiting(world)
+    other_run = (await home.executions.execute(home.asks("k2"))).run_id
+    (second,) = await world.queue.reviews.of_run(other_run, owner="ann")
+    delivery, said = Delivery("standard", "d1"), yes(key="standard:d1")
+    await world.queue.reviews.decide(first.id, said, owner=None, delivery=delivery)
+
+    with pytest.raises(DeliveryReplayed, match=f"'d1' from standard has decided review {first.id}"):
+        await world.queue.reviews.decide(second.id, said, owner=None, delivery=delivery)
+
+    assert (await world.queue.reviews.get(second.id, owner=None)).is_open
+    # Ids are the sources' own.
+    await world.queue.reviews.decide(second.id, yes(key="plane:d1"), owner=None, delivery=Delivery("plane", "d1"))
+
+
+async def test_deliveries_that_came_before_they_named_their_review_are_told_by_its_decision(world: World) -> None:
+    home, _, (first,) = await waiting(world)
+    other_run = (await home.executions.execute(home.asks("k2"))).run_id
+    (second,) = await world.queue.reviews.of_run(other_run, owner="ann")
+    delivery, said = Delivery("plane", "d1"), yes(key="plane:d1")
+    decided = await world.queue.reviews.decide(first.id, said, owner=None, delivery=delivery)
+    await world.rows("UPDATE inbound_deliveries SET review_id = NULL")
+    with pytest.raises(DeliveryReplayed, match="another review"):
+        await world.queue.reviews.decide(second.id, said, owner=None, delivery=delivery)
+
+    migrations = load_migrations(files(f"duly.storage.{world.store}").joinpath("migrations"))
+    (text,) = (each.sql for each in migrations if each.name == "asked_and_told")
+    await world.rows(text[text.index("UPDATE inbound_deliveries") :])
+
+    assert await world.queue.reviews.decide(first.id, said, owner=None, delivery=delivery) == decided
+
+
+async def test_of_two_reviews_that_one_delivery_decides_at_once_one_is(world: World) -> None:
+    home, _, (first,) = await waiting(world)
+    other_run = (await home.executions.execute(home.asks("k2"))).run_id
+    (second,) = await world.queue.reviews.of_run(other_run, owner="ann")
+    other, delivery, said = await world.another(), Delivery("plane", "d1"), yes(key="plane:d1")
+
+    told = await asyncio.gather(
+        world.queue.reviews.decide(first.id, said, owner=None, delivery=delivery),
+        other.reviews.decide(second.id, said, owner=None, delivery=delivery),
+        return_exceptions=True,
+    )
+
+    assert sorted(type(each).__name__ for each in told) == ["DeliveryReplayed", "Review"]
+    assert len(await world.queue.reviews.list(owner="ann", state=ReviewState.OPEN)) == 1
+
+
+async def test_a_delivery_whose_answer_was_lost_is_answered_as_it_was(world: World) -> None:
+    _, _, (review,) = await waiting(world)
+    said, delivery = yes(key="plane:d1"), Delivery("plane", "d1")
+
+    decided = await forgetful(world).reviews.decide(review.id, said, owner=None, delivery=delivery)
+
+    assert decided.state is ReviewState.APPROVED
 
 
 async def test_reviews_are_listed_newest_first_and_page_by_page(world: World) -> None:

@@ -14,6 +14,7 @@ from duly.domain.reviews import (
     MOST_QUESTIONS,
     WITHIN_MS,
     Decision,
+    DeliveryReplayed,
     Question,
     Review,
     ReviewKind,
@@ -165,3 +166,12 @@ def test_a_review_says_what_is_waited_for_in_words() -> None:
     said = review(review_within_ms=60_000, review_default=Silence.FAIL).waiting_in_words
 
     assert said == "It waits for review review_1 until 2027-01-15T08:01:00Z; then the run fails."
+
+
+@pytest.mark.req("GRAPH-29", error=True)
+@pytest.mark.parametrize(("review_id", "other"), [("review_1", "review review_1"), (None, "another review")])
+def test_a_replayed_delivery_is_named_with_what_it_decided_and_what_to_do(review_id: str | None, other: str) -> None:
+    said = str(DeliveryReplayed("plane", "d1", review_id))
+
+    assert f"delivery 'd1' from plane has decided {other}" in said
+    assert "an id of its own" in said

@@ -150,6 +150,29 @@ async def test_another_delivery_about_the_same_review_is_told_what_stands(signed
 
 
 @pytest.mark.req("GRAPH-29", error=True)
+@pytest.mark.parametrize("source", ["standard", "plane"])
+async def test_one_delivery_decides_no_second_review(signed_site: Site, source: str) -> None:
+    first = await waiting_review(signed_site.queue)
+    second = await waiting_review(signed_site.queue, key="another")
+
+    def about(review_id: str) -> tuple[bytes, dict[str, str]]:
+        if source == "plane":
+            body = item(review_id, state={"group": "completed"})
+            return body, plane(body)
+        body = json.dumps({"review_id": review_id, "decision": "approve"}).encode()
+        return body, standard(signed_site, body)
+
+    decided = await send(signed_site, source, *about(first.id))
+    replayed = await send(signed_site, source, *about(second.id))
+    again = await send(signed_site, source, *about(first.id))
+
+    assert (decided.status_code, decided.json()["outcome"]) == (200, "decided")
+    assert first.id in is_problem(replayed, 409, "delivery_replayed")["detail"]
+    assert (again.status_code, again.json()) == (200, decided.json())
+    assert (await signed_site.queue.reviews.get(second.id, owner=None)).is_open
+
+
+@pytest.mark.req("GRAPH-29", error=True)
 @pytest.mark.parametrize("wrong", ["secret", "body", "id", "missing", "stale", "ahead", "no number"])
 async def test_what_is_not_signed_now_and_by_the_secret_is_refused(signed_site: Site, wrong: str) -> None:
     review = await waiting_review(signed_site.queue)

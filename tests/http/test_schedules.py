@@ -53,6 +53,7 @@ async def test_a_schedule_is_created_read_changed_and_deleted(site: Site) -> Non
         ({"overlap": "maybe"}, "invalid_input", "/overlap"),
         ({"priority": "7"}, "invalid_input", "/priority"),
         ({"id": "a/b"}, "invalid_input", "/id"),
+        ({"id": "manual:x:news"}, "invalid_input", "/id"),
         ({"start_at": "2027-01-02T00:00:00Z", "end_at": "2027-01-01T00:00:00Z"}, "invalid_input", "/end_at"),
         ({"at": "2020-01-01T00:00:00Z", "cron": None}, "invalid_input", "/at"),
         ({"start_at": "2027-01-02T00:00:00"}, "invalid_input", "/start_at"),

@@ -16,6 +16,7 @@ from duly.domain.errors import DulyError, InvalidInput, NotFound
 from duly.domain.ids import JobId, JobKey, Lane, PoolName, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import Entry, PutOutcome, SlotJob
+from duly.domain.keys import key_of_own_run
 from duly.domain.openings import MOST_AT_ONCE, InFlight, Missed, Opening, plan
 from duly.domain.policies import Overlap
 from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
@@ -189,7 +190,7 @@ class Batch:
         target, key = schedule.target, slot_key(schedule.id, slot)
         new = SlotJob(
             kind=target.kind,
-            key=JobKey(f"{own_key}:{key}" if own_key else key),
+            key=JobKey(key_of_own_run(own_key, key) if own_key else key),
             lane=None if schedule.policies.overlap is Overlap.ALLOW else Lane(LANE_PREFIX + schedule.id),
             pool=target.pool,
             priority=target.priority,

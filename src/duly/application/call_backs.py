@@ -23,6 +23,13 @@ def never_called_back(by: Instant) -> Ended:
     return failed(NO_CALL_BACK, f"the executor said nothing until {written(by)}")
 
 
+async def lock_in_order(tx: Transaction, asked: Execution | None) -> Execution | None:
+    """The job that waits for it, then the execution itself: the order of whoever suspends or cancels that job."""
+    if asked is not None and asked.waiting_job is not None:
+        await tx.reviews.lock_asker(asked.waiting_job)
+    return None if asked is None else await tx.executions.lock_key(asked.key)
+
+
 async def end_called_back(tx: Transaction, waiting: Execution, *, now: Instant) -> Execution:
     """Of an execution that the caller has locked, and that waits: over, if its executor has said how it ended."""
     ended = ended_by(await tx.workflows.called_back(waiting.run_id))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from duly.application.call_backs import wake_waiting
+from duly.application.call_backs import lock_in_order, wake_waiting
 from duly.application.money import end_in
 from duly.domain.billing import HoldState, UnknownHold
 from duly.domain.executions import (
@@ -35,7 +35,7 @@ class Cancelling:
     now: Instant
 
     async def work(self, tx: Transaction) -> Execution:
-        found = await tx.executions.lock_key(self.key)
+        found = await lock_in_order(tx, await tx.executions.by_key(self.key))
         if found is None and self.tombstone is not None:
             found = await _buried(tx, self.tombstone)
         if found is None or not self._means(found):

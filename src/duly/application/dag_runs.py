@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from duly.application.call_backs import end_called_back, waits_for_call_back
+from duly.application.call_backs import end_called_back, lock_in_order, waits_for_call_back
 from duly.application.workflows import workflow_known
 from duly.domain.executions import Execution, ExecutionStatus, LeaseLost, UnknownExecution, request_of
 from duly.domain.ids import Owner, ScheduleId
@@ -118,7 +118,7 @@ class DagRuns:
 
         async def work(tx: Transaction) -> None:
             run = await _known(tx, run_id, owner)
-            execution = await tx.executions.lock_run(run.run_id)
+            execution = await lock_in_order(tx, await tx.executions.by_run(run.run_id))
             known = await tx.workflows.called_back(run_id)
             if known == said:
                 return

@@ -133,8 +133,8 @@ class Jobs:
             if owner is not None:
                 await job_known(tx, job_id, owner)
             job = await tx.jobs.lock(job_id)
-            # One that waits for a review was dispatched: what it began is known by what it asked for.
-            if job.is_locked or (job.kind == GRAPH_RUN and await tx.reviews.are_awaited_by(job_id)):
+            # One that has asked was dispatched: what it began is known by what it was asked for.
+            if job.is_locked or (job.kind == GRAPH_RUN and await tx.reviews.were_asked_by(job_id)):
                 raise JobLocked(job_id)
             origin = await tx.origins.get(job.chain) or Origin(owner=Owner(""))
             payload = origin.payload_for(params, of=job.payload, kind=job.kind)

@@ -12,10 +12,11 @@ from duly.domain.cadence import Cadence
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import AccountId, GrantId, Owner, ScheduleId
 from duly.domain.instants import SECOND
+from duly.domain.keys import key_of_own_run
 from duly.domain.payloads import value_of
 from duly.domain.policies import Policies
 from duly.domain.runs import Run, RunKind
-from duly.domain.schedules import LONGEST_ID, Fire, Schedule, UnknownSchedule
+from duly.domain.schedules import LONGEST_ID, Fire, Schedule, UnknownSchedule, slot_key
 from duly.domain.texts import text_of
 from duly.domain.workflows import Bound, cron_of, named_by, run_key
 from duly.ports.dice import Dice
@@ -139,9 +140,11 @@ class Registrar:
 
 
 def key_of(run: Run) -> str:
-    """A slot's key; a run that shares its instant with a slot has one of its own."""
-    name = run.schedule_id if run.kind is RunKind.SLOT else f"{run.schedule_id}:{run.own_key}"
-    return run_key(name, run.scheduled_for // SECOND)
+    """A slot's key; a run that shares its instant with a slot has that of its job, which executors are given, too."""
+    slot = run.scheduled_for // SECOND
+    if run.kind is RunKind.SLOT:
+        return run_key(run.schedule_id, slot)
+    return key_of_own_run(run.own_key, slot_key(run.schedule_id, slot))
 
 
 def _version_of(schedule: Schedule) -> int | None:

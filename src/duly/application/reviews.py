@@ -1,8 +1,10 @@
 """What people do with reviews: look at them and decide them; what nobody decides in time, a timekeeper does."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import TypeVar
 
 from duly.domain.executions import Execution, ExecutionStatus, failed
 from duly.domain.ids import Owner
@@ -11,6 +13,7 @@ from duly.domain.reviews import (
     NOBODY,
     AlreadyDecided,
     Decision,
+    DeliveryReplayed,
     Review,
     ReviewState,
     UnknownReview,
@@ -19,7 +22,9 @@ from duly.domain.reviews import (
     value_text,
 )
 from duly.domain.texts import text_of, whole_number_of
-from duly.ports.storage import Storage, Transaction
+from duly.ports.storage import Storage, Transaction, Work
+
+T = TypeVar("T")
 
 MOST_LISTED = 1_000
 EXPIRED_AT_ONCE = 50
@@ -28,7 +33,7 @@ _KEPT_DELIVERIES_US = 7 * 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """An inbound webhook that brought a decision; nothing is done for the same one twice."""
+    """An inbound webhook that brought a decision; it decides one review, and that once, however often it comes."""
 
     source: str
     id: str
@@ -67,18 +72,17 @@ class Reviews:
     ) -> Review:
         """The decision, and its run is put back to work, in one transaction. The first decision stands.
 
-        Raises AlreadyDecided, unless it is this very decision under its key that stands.
+        Raises AlreadyDecided, unless it is this very decision under its key that stands, and DeliveryReplayed if the
+        delivery that brings it has decided another review.
         """
         now, earlier_runs = self.storage.clock.now(), count()
 
         async def work(tx: Transaction) -> Review:
             is_rerun = next(earlier_runs) > 0
             asked = await _known(tx, review_id, owner)
-            if delivery is not None and not await _is_new(tx, delivery, now):
-                return asked
-            execution = await tx.executions.lock_run(asked.run_id)
-            # Again, now that nobody else can decide it.
-            found = await _known(tx, review_id, owner)
+            if delivery is not None:
+                await _require_not_replayed(tx, delivery, asked, now)
+            execution, found = await _locked(tx, asked)
             is_ours = is_rerun and (found.decided_by, found.decided_at) == (decision.by, now)
             if is_ours or found.is_told_again(decision):
                 return found
@@ -87,7 +91,7 @@ class Reviews:
             found.require_takes(decision)
             return await _decided(tx, execution, _as_decided(found, decision, now), now)
 
-        return await self.storage.transact(work)
+        return await self._in_order(work)
 
     async def expire_some(self) -> bool:
         """Acts on the defaults of those nobody decided in time; answers whether there may be more."""
@@ -105,9 +109,8 @@ class Reviews:
 
     async def _expire(self, overdue: Review, now: Instant) -> None:
         async def work(tx: Transaction) -> None:
-            execution = await tx.executions.lock_run(overdue.run_id)
-            found = await tx.reviews.get(overdue.id)
-            if execution is None or found is None or not found.is_open:
+            execution, found = await _locked(tx, await _known(tx, overdue.id, None))
+            if execution is None or not found.is_open:
                 return
             expired = replace(
                 found,
@@ -118,7 +121,27 @@ class Reviews:
             )
             await _decided(tx, execution, expired, now)
 
-        await self.storage.transact(work)
+        await self._in_order(work)
+
+    async def _in_order(self, work: Work[T]) -> T:
+        while True:
+            with suppress(_AskedByAnother):
+                return await self.storage.transact(work)
+
+
+class _AskedByAnother(Exception):
+    """A job began to wait for a review between two looks at it: begin again, and lock that job first."""
+
+
+async def _locked(tx: Transaction, asked: Review) -> tuple[Execution | None, Review]:
+    """Job, execution, reviews: the order of whoever cancels the run. The review again, as nobody can decide it now."""
+    if asked.job_id is not None:
+        await tx.reviews.lock_asker(asked.job_id)
+    execution = await tx.executions.lock_run(asked.run_id)
+    found = await _known(tx, asked.id, None)
+    if found.job_id != asked.job_id:
+        raise _AskedByAnother
+    return execution, found
 
 
 async def _decided(tx: Transaction, execution: Execution, review: Review, now: Instant) -> Review:
@@ -159,6 +182,8 @@ async def _known(tx: Transaction, review_id: str, owner: str | None) -> Review:
     return review
 
 
-async def _is_new(tx: Transaction, delivery: Delivery, now: Instant) -> bool:
+async def _require_not_replayed(tx: Transaction, delivery: Delivery, asked: Review, now: Instant) -> None:
     await tx.reviews.forget_deliveries(Instant(now - _KEPT_DELIVERIES_US))
-    return await tx.reviews.note_delivery(delivery.source, delivery.id, now)
+    first = await tx.reviews.note_delivery(delivery.source, delivery.id, asked.id, now)
+    if first != asked.id:
+        raise DeliveryReplayed(delivery.source, delivery.id, first)

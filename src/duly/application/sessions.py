@@ -137,8 +137,10 @@ class Sessions:
         now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> None:
-            # Whoever decides locks the same row: either sees what the other did.
+            # Whoever decides locks the same rows in the same order: either sees what the other did.
+            await tx.reviews.lock_asker(job.id)
             found = await tx.executions.lock_run(execution)
+            await tx.reviews.attach(execution, job.id)
             if found is None or found.status is not ExecutionStatus.WAITING or found.is_replied:
                 await tx.sessions.give_back(session, [job], now=now)
                 return
@@ -205,7 +207,6 @@ async def _awaited(tx: Transaction, waiting: Execution, job_id: JobId, now: Inst
         await tx.executions.await_with(waiting.run_id, job_id)
         # It ends by being asked for at its deadline; never at once, as clocks differ.
         return Instant(max(waiting.called_back_by, now + SECOND))
-    await tx.reviews.attach(waiting.run_id, job_id)
     open_ones = [each.deadline for each in await tx.reviews.of_run(waiting.run_id) if each.is_open]
     # Never at once: whoever acts on deadlines may be away, or late.
     return Instant(max([now, *open_ones]) + BACKSTOP)

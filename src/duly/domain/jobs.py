@@ -206,7 +206,7 @@ class Crowd(NamedTuple):
 class PutOutcome(StrEnum):
     CREATED = "created"
     REPLACED = "replaced"  # an unlocked job had this key: it now asks for what the newer one asked
-    LEFT = "left"  # a locked job has this key: it was left alone, and nothing was added
+    LEFT = "left"  # a job that has begun has this key: it was left alone, and nothing was added
 
 
 class Put(NamedTuple):
@@ -358,12 +358,12 @@ class JobNotEnded(Conflict, TimeoutError):
 
 
 class JobLocked(Conflict):
-    """A job that a worker has in hand keeps its params and its place."""
+    """A job that a worker has in hand keeps its params and its place; one that waits for a review, its params."""
 
     code = "job_locked"
 
     def __init__(self, job_id: JobId) -> None:
-        super().__init__(f"job {job_id} is claimed or running, so its params and its place are fixed")
+        super().__init__(f"job {job_id} has begun, or a worker has it, so its params and its place are fixed")
         self.job_id = job_id
 
 

@@ -249,3 +249,18 @@ class AlreadyDecided(Conflict):
         when = "" if review.decided_at is None else f" at {written(review.decided_at)}"
         super().__init__(f"review {review.id} was {review.state} by {review.decided_by}{when}, and that stands")
         self.review = review
+
+
+class DeliveryReplayed(Conflict):
+    """A delivery's id was used before, for another review; nothing was decided by it now."""
+
+    code = "delivery_replayed"
+
+    def __init__(self, source: str, delivery_id: str, review_id: str | None) -> None:
+        other = "another review" if review_id is None else f"review {review_id}"
+        super().__init__(
+            f"delivery {delivery_id!r} from {source} has decided {other}, and decides no second one;"
+            " send each decision under an id of its own"
+        )
+        self.delivery_id = delivery_id
+        self.review_id = review_id

@@ -13,6 +13,7 @@ from duly.domain.errors import Conflict, InvalidInput, NotFound
 from duly.domain.ids import Owner, PoolName, ScheduleId
 from duly.domain.instants import SECOND, Instant
 from duly.domain.jitter import fire_at
+from duly.domain.keys import require_no_own_key, schedule_before_slot
 from duly.domain.payloads import EMPTY, Payload, payload_of
 from duly.domain.policies import Policies
 from duly.domain.pools import DEFAULT_POOL
@@ -204,6 +205,7 @@ def new_schedule(
     """Its slots begin strictly after now."""
     require_fires(cadence, after=now // SECOND)
     known = ScheduleId(text_of(schedule_id, field="id", longest=LONGEST_ID))
+    require_no_own_key(known)
     if known.startswith(SYSTEM_PREFIX) and owner != SYSTEM:
         raise InvalidInput(
             "id", f"{SYSTEM_PREFIX!r} begins system schedules alone", fix="choose another id, or `duly sync`"
@@ -254,8 +256,7 @@ def schedule_of_key(key: str, lane: str | None) -> ScheduleId:
     """
     if lane is not None and lane.startswith(LANE_PREFIX):
         return ScheduleId(lane.removeprefix(LANE_PREFIX))
-    kind, _, rest = key[:-21].partition(":")
-    return ScheduleId(rest.partition(":")[2] if kind in ("manual", "backfill") and ":" in rest else key[:-21])
+    return ScheduleId(schedule_before_slot(key[:-21]))
 
 
 class UnknownSchedule(NotFound):

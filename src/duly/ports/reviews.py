@@ -31,15 +31,18 @@ class ReviewStore(Protocol):
         """Nobody need decide what is still open."""
 
     async def attach(self, run_id: str, job_id: JobId) -> None:
-        """Which job goes on when they are decided."""
+        """Which job asked, and goes on when they are decided."""
 
-    async def are_awaited_by(self, job_id: JobId) -> bool:
-        """Whether a job waits for reviews, or is to go on with what was decided."""
+    async def lock_asker(self, job_id: JobId) -> None:
+        """The job that asked, if it lives: always before its execution, as cancelling has it."""
+
+    async def were_asked_by(self, job_id: JobId) -> bool:
+        """Whether a job has asked before: it has begun, whatever it waits for now."""
 
     async def wake(self, job_id: JobId, now: Instant) -> None:
         """A job that is suspended is due now."""
 
-    async def note_delivery(self, source: str, delivery_id: str, now: Instant) -> bool:
-        """Whether it is the first of its id."""
+    async def note_delivery(self, source: str, delivery_id: str, review_id: str, now: Instant) -> str | None:
+        """Which review its first delivery was about: this one, unless it came before; None if nobody knows."""
 
     async def forget_deliveries(self, before: Instant) -> None: ...

@@ -92,7 +92,9 @@ class CronSchedule(Shape):
 
 
 class CronRun(Shape):
-    idempotency_key: Annotated[str, Field(description="sha256 of `{schedule_id}:{second of run_at}`.")]
+    idempotency_key: Annotated[
+        str, Field(description="sha256 of `{schedule_id}:{second of run_at}`; of a run by hand, its job's key.")
+    ]
     schedule_id: str
     run_at: Moment
     status: Status

@@ -129,17 +129,21 @@ class SqlJobs:
         return [entry for entry in joining if entry.id not in added]
 
     async def _put_over(self, entry: Entry) -> Put | None:
-        """An unlocked job with the same key is replaced, a locked one left alone; None if there is neither.
+        """An unlocked job with the same key is replaced, one that has begun left alone; None if there is neither.
 
         A job of the ledger takes nobody's place, and nobody takes its: its row says what ran for its slot.
         """
         for row in await self._x.fetch("job_by_key_locked", key=entry.new.key):
             standing = job_from_row(row)
-            if standing.is_locked or standing.ledger_run or entry.ledger_run:
+            if standing.is_locked or standing.ledger_run or entry.ledger_run or await self._has_asked(standing):
                 return Put(standing.id, PutOutcome.LEFT)
             await self._replace(standing, entry)
             return Put(standing.id, PutOutcome.REPLACED)
         return None
+
+    async def _has_asked(self, job: Job) -> bool:
+        """One that waits for a review, or is to go on after it, is unlocked and has begun all the same."""
+        return job.kind == GRAPH_RUN and bool(await self._x.fetch("asked_by_job", job_id=job.id))
 
     async def _replace(self, standing: Job, entry: Entry) -> None:
         new = entry.new

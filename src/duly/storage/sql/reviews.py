@@ -76,15 +76,22 @@ class SqlReviews:
     async def attach(self, run_id: str, job_id: JobId) -> None:
         await self._x.fetch("attach_reviews", run_id=run_id, job_id=job_id)
 
-    async def are_awaited_by(self, job_id: JobId) -> bool:
-        return bool(await self._x.fetch("runs_waiting_with", job_id=job_id))
+    async def lock_asker(self, job_id: JobId) -> None:
+        await self._x.fetch("job_by_id_locked", id=job_id)
+
+    async def were_asked_by(self, job_id: JobId) -> bool:
+        return bool(await self._x.fetch("asked_by_job", job_id=job_id))
 
     async def wake(self, job_id: JobId, now: Instant) -> None:
         if await self._x.fetch("wake_job", id=job_id, now=now):
             self._x.wake(DUE)
 
-    async def note_delivery(self, source: str, delivery_id: str, now: Instant) -> bool:
-        return bool(await self._x.fetch("note_delivery", source=source, delivery_id=delivery_id, now=now))
+    async def note_delivery(self, source: str, delivery_id: str, review_id: str, now: Instant) -> str | None:
+        named = {"source": source, "delivery_id": delivery_id}
+        rows = await self._x.fetch("note_delivery", **named, review_id=review_id, now=now)
+        # In a statement of its own: whoever brought it at the same moment has committed by now, and is seen.
+        ((first,),) = rows or await self._x.fetch("decided_by_delivery", **named)
+        return None if first is None else str(first)
 
     async def forget_deliveries(self, before: Instant) -> None:
         await self._x.fetch("forget_deliveries", before=before)

@@ -49,8 +49,13 @@ RETURNING id
 UPDATE reviews SET state = 'withdrawn', decided_by = :reason, decided_at = :now WHERE run_id = :run_id AND state = 'open'
 
 -- name: attach_reviews
--- The job that waits for them.
-UPDATE reviews SET job_id = :job_id WHERE run_id = :run_id AND state = 'open'
+-- The job that asked. One that they name has begun, so the schema fixes its params for as long as it lives. A worker that lost
+-- its claim may say so of a job that has ended, whose retry they are by now.
+UPDATE reviews SET job_id = :job_id WHERE run_id = :run_id AND EXISTS (SELECT 1 FROM jobs WHERE id = :job_id)
+
+-- name: asked_by_job
+SELECT 1 WHERE EXISTS (SELECT 1 FROM reviews WHERE job_id = :job_id)
+  OR EXISTS (SELECT 1 FROM execution_requests WHERE waiting_job = :job_id)
 
 -- name: runs_waiting_with
 -- The execution that a job waits for, or goes on with now that all is decided.
@@ -75,9 +80,12 @@ RETURNING id
 UPDATE jobs SET run_at = :now WHERE id = :id AND state = 'backoff' AND run_at > :now RETURNING id
 
 -- name: note_delivery
-INSERT INTO inbound_deliveries (source, delivery_id, received_at) VALUES (:source, :delivery_id, :now)
+INSERT INTO inbound_deliveries (source, delivery_id, review_id, received_at) VALUES (:source, :delivery_id, :review_id, :now)
 ON CONFLICT (source, delivery_id) DO NOTHING
-RETURNING 1
+RETURNING review_id
+
+-- name: decided_by_delivery
+SELECT review_id FROM inbound_deliveries WHERE source = :source AND delivery_id = :delivery_id
 
 -- name: forget_deliveries
 DELETE FROM inbound_deliveries WHERE received_at < :before

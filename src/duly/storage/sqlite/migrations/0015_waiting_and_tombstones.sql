@@ -6,7 +6,7 @@ CREATE INDEX execution_requests_tombstones ON execution_requests (completed_at) 
 ALTER TABLE execution_requests ADD COLUMN called_back_by INTEGER;
 ALTER TABLE execution_requests ADD COLUMN waiting_job TEXT;
 CREATE INDEX execution_requests_of_waiting_job ON execution_requests (waiting_job)
-  WHERE waiting_job IS NOT NULL AND status = 'waiting';
+  WHERE waiting_job IS NOT NULL;
 
 -- Which grant the launches of a version act under; the version itself never changes.
 ALTER TABLE workflow_versions ADD COLUMN launch_grant_id TEXT REFERENCES execution_grants (id);
