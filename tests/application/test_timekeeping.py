@@ -7,10 +7,10 @@ import pytest
 
 from duly import every
 from duly.application.openings import Opened
-from duly.application.timekeeping import Agenda
 from duly.bootstrap import Queue, Settings
 from duly.domain.instants import SECOND
 from duly.domain.schedules import Target
+from duly.ports.ledger import Agenda
 
 
 def on_a_queue(scenario: Callable[[Queue], Awaitable[None]]) -> None:

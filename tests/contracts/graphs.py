@@ -7,9 +7,10 @@ from duly.application.attempts import AttemptPace
 from duly.application.executions import Executions
 from duly.bootstrap import Queue, Registry
 from duly.domain.amounts import UNIT
-from duly.domain.executions import ExecutionRequest
+from duly.domain.executions import Execution, ExecutionRequest
 from duly.domain.instants import Micros
 from duly.domain.reviews import Decision, Review, Verdict
+from duly.ports.graphs import GraphCaller
 from tests.contracts.clocks import SettableClock
 
 GRAPH = "python:g"
@@ -59,6 +60,13 @@ class House:
     def asks(self, key: str = "k", **given: Any) -> ExecutionRequest:
         defaults: dict[str, Any] = {"graph_id": GRAPH, "grant_id": self.grant_id, "input": {}}
         return ExecutionRequest(key=key, **{**defaults, **given})
+
+    async def begins(self, request: ExecutionRequest) -> Execution:
+        """An attempt of a process that then does nothing more, as if it had died."""
+        grant = await self.queue.grants.get(self.grant_id, owner=None)
+        execution, begun = await self.executions._begin(request, grant, None)
+        assert isinstance(begun, GraphCaller)
+        return execution
 
     def beside(self, queue: Queue, graph: Any) -> Executions:
         """The service of another process."""

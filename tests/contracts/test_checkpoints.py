@@ -34,7 +34,7 @@ def saved(claim: Claim, checkpoint_id: str, *, state: bytes = b"\x00\xff", names
 
 async def running(world: World, on_crash: OnCrash = OnCrash.RESUME) -> tuple[House, Claim, Checkpoints]:
     home = await house(world.queue, graph)
-    execution, _ = await home.executions._claim(home.asks(on_crash=on_crash))
+    execution = await home.begins(home.asks(on_crash=on_crash))
     return home, execution.claim, Checkpoints(world.queue.storage)
 
 

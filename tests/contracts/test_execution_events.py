@@ -26,7 +26,7 @@ async def triggered(world: World, owner: str = "ann", *, schedule_id: str = "s",
 
 
 async def claimed(world: World, home: House, key: str) -> Claim:
-    execution, _ = await home.executions._claim(home.asks(key))
+    execution = await home.begins(home.asks(key))
     return execution.claim
 
 

@@ -151,7 +151,7 @@ async def test_of_twenty_at_once_one_runs_and_the_others_are_told_when_to_ask_ag
 async def test_when_its_holder_died_the_next_caller_takes_over_as_another_attempt_of_the_same_run(world: World) -> None:
     graph = Counter()
     home = await house(world.queue, graph)
-    lost, _ = await home.executions._claim(home.asks())
+    lost = await home.begins(home.asks())
     world.clock.advance(39.5)
     with pytest.raises(StillRunning) as refusal:
         await home.executions.execute(home.asks())
@@ -169,7 +169,7 @@ async def test_when_its_holder_died_the_next_caller_takes_over_as_another_attemp
 
 async def test_a_reboot_frees_a_key_at_once_and_a_stepped_clock_frees_none(world: World) -> None:
     home = await house(world.queue, Counter())
-    await home.executions._claim(home.asks())
+    await home.begins(home.asks())
     world.clock.step(86_400)
     with pytest.raises(StillRunning):
         await home.executions.execute(home.asks())
@@ -183,9 +183,7 @@ async def test_a_reboot_frees_a_key_at_once_and_a_stepped_clock_frees_none(world
 async def test_what_a_fenced_attempt_says_is_refused_and_what_it_spent_is_charged(world: World) -> None:
     home = await house(world.queue, Counter({"by": "the second"}))
     request = home.asks(max_cost=UNIT)
-    fenced, _ = await home.executions._claim(request)
-    grant = await world.queue.grants.get(home.grant_id, owner=None)
-    assert await home.executions._held(fenced, request, grant) is None
+    fenced = await home.begins(request)
     world.clock.advance(40)
     outcome = await home.executions.execute(request)
 
@@ -488,7 +486,7 @@ async def test_a_crash_is_asked_about_if_that_was_wanted(world: World) -> None:
     graph = Counter()
     home = await house(world.queue, graph)
     request = home.asks(on_crash=OnCrash.ASK)
-    lost, _ = await home.executions._claim(request)
+    lost = await home.begins(request)
     world.clock.advance(40)
 
     asked = await home.executions.execute(request)
@@ -507,7 +505,7 @@ async def test_a_crashed_run_starts_afresh_or_goes_on_as_was_wanted(
 ) -> None:
     graph = Counter()
     home = await house(world.queue, graph)
-    await home.executions._claim(home.asks(on_crash=on_crash))
+    await home.begins(home.asks(on_crash=on_crash))
     world.clock.advance(40)
 
     await home.executions.execute(home.asks(on_crash=on_crash))

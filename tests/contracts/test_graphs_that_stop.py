@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from duly.application.money import end_in
 from duly.domain.amounts import UNIT
+from duly.domain.billing import HoldState
 from duly.domain.executions import GRAPH_RUN, Ended, ExecutionStatus, GraphResult, WaitsFor
 from duly.domain.jobs import JobLocked
 from duly.domain.payloads import json_of
 from duly.domain.reviews import BACKSTOP, Decision, Verdict
-from duly.ports.graphs import GraphCall, GraphCaller
+from duly.ports.graphs import GraphCall
 from duly.ports.storage import Transaction
 from tests.contracts.graphs import PatientClock, decide, house
 from tests.contracts.world import World
@@ -26,7 +28,7 @@ async def asks(call: GraphCall) -> Any:
     return {} if call.reply is not None else GraphResult(output={"q": 1}, waits=True)
 
 
-async def test_cancelled_before_anything_is_held_it_neither_runs_nor_keeps_money(world: World) -> None:
+async def test_cancelled_as_soon_as_it_is_begun_it_neither_runs_nor_keeps_money(world: World) -> None:
     entered: list[int] = []
 
     async def spends(call: GraphCall) -> dict[str, Any]:
@@ -35,13 +37,13 @@ async def test_cancelled_before_anything_is_held_it_neither_runs_nor_keeps_money
 
     home = await house(world.queue, spends)
     service, request = home.executions, home.asks(max_cost=UNIT)
-    execution, is_ours = await service._claim(request)
-    assert is_ours
-    await service.cancel(request.key, "no longer wanted")
     grant = await world.queue.grants.get(home.grant_id, owner="ann")
-    caller = GraphCaller(user="ann", account=home.account_id, virtual_key_id="vkey_1")
+    execution, begun = await service._begin(request, grant, None)
+    assert begun is not None
+    run = service._started(execution, begun, request, None, None)
+    await service.cancel(request.key, "no longer wanted")
 
-    outcome = await service._run(execution, request, grant, caller, None, traceparent="")
+    outcome = await run
 
     assert (entered, outcome.status, outcome.error_code) == ([], ExecutionStatus.DONE, "cancelled")
     account = await world.queue.accounts.get(home.account_id, owner="ann")
@@ -88,13 +90,14 @@ async def test_one_that_nobody_expires_in_time_does_not_ask_again_and_again(worl
 
 async def test_one_that_an_earlier_version_let_wait_without_a_review_is_asked_about(world: World) -> None:
     home = await house(world.queue, asks)
-    execution, _ = await home.executions._claim(home.asks())
+    execution = await home.begins(home.asks())
     question = Ended(ok=None, result=json_of({"interrupts": [{"id": "a"}, {"id": "b"}]}, field="result"))
 
-    async def work(tx: Transaction) -> bool:
-        return await tx.executions.suspend(execution.claim, question, WaitsFor.REVIEW)
+    async def work(tx: Transaction) -> None:
+        assert await tx.executions.suspend(execution.claim, question, WaitsFor.REVIEW)
+        await end_in(tx, execution.run_id, execution.attempt, HoldState.SETTLED, now=world.clock.now())
 
-    assert await world.queue.storage.transact(work)
+    await world.queue.storage.transact(work)
     for _ in range(2):
         await home.executions.execute(home.asks())
 

@@ -251,12 +251,12 @@ async def test_arrears_move_their_cursor_until_none_are_owed(world: World) -> No
 
     assert await world.transact(lambda tx: tx.ledger.arrears_due(MORNING, 10)) == []
     assert await world.transact(lambda tx: tx.ledger.arrears(HOURLY)) == [moved]
-    assert await world.transact(lambda tx: tx.ledger.next_arrears_at()) == _at(4)
+    assert (await world.transact(lambda tx: tx.ledger.agenda())).arrears_at == _at(4)
 
     await world.transact(lambda tx: tx.ledger.owe([replace(moved, next=_at(3), count=0)]))
 
     assert await world.transact(lambda tx: tx.ledger.arrears(HOURLY)) == []
-    assert await world.transact(lambda tx: tx.ledger.next_arrears_at()) is None
+    assert (await world.transact(lambda tx: tx.ledger.agenda())).arrears_at is None
 
 
 @pytest.mark.req("CRON-04")
@@ -266,11 +266,11 @@ async def test_two_outages_of_one_schedule_are_owed_apart_and_the_later_one_wait
     owed = [_arrears(due=3), _arrears(first=10, due=1), _arrears("other", due=2)]
     await world.transact(lambda tx: tx.ledger.owe(owed))
 
-    assert await world.transact(lambda tx: tx.ledger.next_arrears_at()) == _at(2)
+    assert (await world.transact(lambda tx: tx.ledger.agenda())).arrears_at == _at(2)
     assert await world.transact(lambda tx: tx.ledger.arrears_due(_at(3), 2)) == [owed[2], owed[0]]
 
     await world.transact(lambda tx: tx.ledger.owe([replace(owed[0], count=0)]))
-    assert await world.transact(lambda tx: tx.ledger.next_arrears_at()) == _at(1)
+    assert (await world.transact(lambda tx: tx.ledger.agenda())).arrears_at == _at(1)
     assert await world.transact(lambda tx: tx.ledger.arrears_due(_at(3), 2)) == [owed[1], owed[2]]
     assert await world.transact(lambda tx: tx.ledger.arrears(HOURLY)) == [owed[1]]
 
@@ -377,10 +377,10 @@ async def test_revocations_are_taken_out_once_when_they_are_due(world: World) ->
             await tx.ledger.revoke_later(JobId(name), at=_at(hours), reason=f"asked at {hours}")
 
     await world.transact(ask)
-    assert await world.transact(lambda tx: tx.ledger.next_revocation_at()) == _at(1)
+    assert (await world.transact(lambda tx: tx.ledger.agenda())).revoke_at == _at(1)
 
     due = await world.transact(lambda tx: tx.ledger.revocations_due(_at(3), 10))
 
     assert due == [("a", "asked at 1"), ("b", "asked at 2")]
     assert await world.transact(lambda tx: tx.ledger.revocations_due(_at(3), 10)) == []
-    assert await world.transact(lambda tx: tx.ledger.next_revocation_at()) == _at(9)
+    assert (await world.transact(lambda tx: tx.ledger.agenda())).revoke_at == _at(9)

@@ -395,7 +395,7 @@ async def test_a_budget_that_skips_still_counts_for_a_run_that_was_approved(worl
 async def test_a_crash_that_is_asked_about_is_a_review_of_its_own_kind(world: World) -> None:
     home = await house(world.queue, asks)
     request = home.asks(on_crash=OnCrash.ASK)
-    lost, _ = await home.executions._claim(request)
+    lost = await home.begins(request)
     world.clock.advance(40)
     await home.executions.execute(request)
 

@@ -142,8 +142,11 @@ class Accounts:
     async def require_payable(self, account_id: str, model: str | None, *, owner: str | None) -> None:
         """Refuses a paid model on an account with nothing left, or one without a price; free ones, and none, pass."""
         account = await self.get(account_id, owner=owner)
-        if model is None or self.prices.is_free(text_of(model, field="model", longest=LONGEST_MODEL)):
-            return
+        if model is not None and not self.prices.is_free(text_of(model, field="model", longest=LONGEST_MODEL)):
+            self.require_price(account, model)
+
+    def require_price(self, account: Account, model: str) -> None:
+        """Refuses a paid model that has no price, or that nothing is left for."""
         if not self.prices.knows(model, currency=account.currency):
             raise UnknownPrice(model, account.currency)
         if account.balance.available <= 0:

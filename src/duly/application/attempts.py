@@ -131,6 +131,8 @@ class Attempt:
     async def ended(self) -> Ended:
         """How the graph ended, once all it told is kept; raises LeaseLost if this attempt must not say."""
         await self._scribe.begin()
+        if self._must_give_way.is_set():
+            raise LeaseLost(self._claim.run_id, self._claim.attempt)
         graph = asyncio.create_task(self._drained())
         keeper = asyncio.create_task(self._keep_lease())
         writing = asyncio.create_task(self._scribe.write_along())

@@ -40,9 +40,8 @@ def waits_for_call_back(execution: Execution) -> bool:
 
 
 async def _ended(tx: Transaction, waiting: Execution, ended: Ended, now: Instant) -> Execution:
-    await tx.executions.end(waiting.claim, ended, now=now)
     await wake_waiting(tx, waiting, now=now)
-    return await tx.executions.by_key(waiting.key) or waiting
+    return await tx.executions.end(waiting.claim, ended, now=now) or waiting
 
 
 async def wake_waiting(tx: Transaction, execution: Execution, *, now: Instant) -> None:

@@ -42,11 +42,10 @@ class Cancelling:
             raise UnknownExecution(self.key)
         if found.status is ExecutionStatus.DONE:
             return found
-        await tx.executions.end(found.claim, failed(ErrorCode.CANCELLED, self.reason), now=self.now)
         await settle_in(tx, found.claim, HoldState.SETTLED, self.now)
         await tx.reviews.withdraw(found.run_id, reason=self.reason, now=self.now)
         await wake_waiting(tx, found, now=self.now)
-        return await tx.executions.by_key(self.key) or found
+        return await tx.executions.end(found.claim, failed(ErrorCode.CANCELLED, self.reason), now=self.now) or found
 
     def _means(self, found: Execution) -> bool:
         return self.graph_id in (None, found.graph_id) and self.grant_id in (None, found.grant_id)

@@ -1,22 +1,22 @@
 """Executes a graph once for each key: claimed, held for, run, receipted, settled, and answered alike for ever after."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, NamedTuple
 
-from duly.application.accounts import Accounts
+from duly.application.accounts import Accounts, account_in
 from duly.application.attempts import Attempt, AttemptPace
 from duly.application.batch import Drawn
 from duly.application.call_backs import end_called_back, end_overdue, waits_for_call_back
 from duly.application.cancelling import Cancelling, settle_in, tombstone_of
 from duly.application.grants import Grants
-from duly.application.money import Money
+from duly.application.money import Money, hold_in
 from duly.application.schedules import Changed, Schedules
 from duly.application.untraced import Untraced
 from duly.domain.amounts import NOTHING, UNIT, Amount, written_amount
-from duly.domain.billing import HoldState, MaySpendNothing, OnExceeded, OverBudget
+from duly.domain.billing import Hold, HoldState, MaySpendNothing, OnExceeded, OverBudget
 from duly.domain.errors import DulyError, Refused, Unavailable
 from duly.domain.executions import (
     DEFAULT_MODEL,
@@ -50,7 +50,7 @@ from duly.ports.dice import Dice
 from duly.ports.executions import Lease
 from duly.ports.graphs import GraphCaller, GraphExecutor
 from duly.ports.storage import Storage, Transaction
-from duly.ports.tracing import Tracing
+from duly.ports.tracing import Span, Tracing
 
 DEFAULT_HOLD = Amount(UNIT)
 """What is held for a run that names a paid model, and not what it may cost."""
@@ -84,18 +84,17 @@ class Executions:
         wrong with its grant. Whoever is cancelled stops waiting; the graph goes on, and its outcome is kept.
         `trace` is where the caller stands: the first one's trace is the execution's.
         """
-        known = await self._outcome_of(request)
-        if known is not None:
-            return known
-        if not self.graphs.knows(request.graph_id):
-            raise UnknownGraph(request.graph_id)
-        grant = await self.grants.validate(request.grant_id, graph_id=request.graph_id)
-        key = await self.accounts.default_key(grant.account_id, owner=None)
-        execution, is_ours = await self._claim(request, trace)
-        if not is_ours:
+        try:
+            grant = await self._granted(request)
+        except DulyError:
+            # What has happened stays true when a grant is revoked.
+            if (known := await self._outcome_of(request)) is not None:
+                return known
+            raise
+        execution, begun = await self._begin(request, grant, trace)
+        if begun is None:
             return execution
-        caller = GraphCaller(user=grant.user_id, account=grant.account_id, virtual_key_id=key.id)
-        return await self._aside(self._traced(execution, request, grant, caller, ingress_request_id, parent=trace))
+        return await self._aside(self._started(execution, begun, request, ingress_request_id, trace))
 
     async def cancel(
         self, key: str, reason: str, *, graph_id: str | None = None, grant_id: str | None = None
@@ -152,8 +151,12 @@ class Executions:
 
     # Claiming
 
+    async def _granted(self, request: ExecutionRequest) -> Grant:
+        if not self.graphs.knows(request.graph_id):
+            raise UnknownGraph(request.graph_id)
+        return await self.grants.validate(request.grant_id, graph_id=request.graph_id)
+
     async def _outcome_of(self, request: ExecutionRequest) -> Execution | None:
-        """Known before the grant is looked at: what has happened stays true when a grant is revoked."""
         found = await self.storage.read(lambda tx: tx.executions.by_key(request.key))
         if found is None:
             return None
@@ -163,8 +166,33 @@ class Executions:
             raise KeyReused
         return found if found.status is ExecutionStatus.DONE else None
 
-    async def _claim(self, request: ExecutionRequest, trace: Trace | None = None) -> tuple[Execution, bool]:
-        """The execution, and whether it is ours to run."""
+    async def _begin(
+        self, request: ExecutionRequest, grant: Grant, trace: Trace | None
+    ) -> tuple[Execution, "_Begun | None"]:
+        """Claims it and holds what it may cost, in one transaction: nobody finds one without the other.
+
+        What may not be held for is claimed all the same, to end as refused. None if it is not ours.
+        """
+        claim = self._claiming(request, trace)
+
+        async def work(tx: Transaction) -> tuple[Execution, GraphCaller | None]:
+            execution, is_ours = await claim(tx)
+            if not is_ours:
+                return execution, None
+            hold = await self._held(tx, execution, request, grant)
+            key = hold.virtual_key_id
+            return execution, GraphCaller(user=grant.user_id, account=grant.account_id, virtual_key_id=key)
+
+        try:
+            return await self.storage.transact(work)
+        except (Refused, UnknownSchedule) as refusal:
+            execution, is_ours = await self.storage.transact(claim)
+            return execution, refusal if is_ours else None
+
+    def _claiming(
+        self, request: ExecutionRequest, trace: Trace | None
+    ) -> Callable[[Transaction], Awaitable[tuple[Execution, bool]]]:
+        """Work that answers the execution, and whether it is ours to run."""
         clock = self.storage.clock
         now, lease_now, lease = clock.now(), clock.lease_now(), self._lease()
         drawn = Execution(
@@ -192,7 +220,7 @@ class Executions:
                 raise Unavailable("the execution was claimed and forgotten at the same time; try again")
             return await self._judged(tx, found, drawn, review_id, lease_now=lease_now, now=now)
 
-        return await self.storage.transact(work)
+        return work
 
     async def _judged(
         self, tx: Transaction, found: Execution, drawn: Execution, review_id: str, *, lease_now: Micros, now: Instant
@@ -251,17 +279,38 @@ class Executions:
         if not task.cancelled():
             task.exception()
 
-    async def _traced(
+    async def _held(self, tx: Transaction, execution: Execution, request: ExecutionRequest, grant: Grant) -> Hold:
+        """Raises why it may not cost anything, if so."""
+        model = None if request.model == DEFAULT_MODEL else request.model
+        is_paid = model is not None and not self.accounts.prices.is_free(model)
+        if model is not None and is_paid:
+            if request.max_cost == 0:
+                raise MaySpendNothing(model)
+            self.accounts.require_price(await account_in(tx, grant.account_id, None), model)
+        amount = request.max_cost if request.max_cost is not None else DEFAULT_HOLD if is_paid else NOTHING
+        wanted = self.money.wanted(
+            execution.run_id,
+            execution.attempt,
+            account_id=grant.account_id,
+            amount=amount,
+            schedule_id=request.schedule_id,
+            lease=self.pace.hold_lease,
+        )
+        may_exceed = execution.attempt > 1 and await _may_exceed(tx, execution.run_id)
+        return await hold_in(tx, wanted, user=grant.user_id, beyond_budgets=may_exceed)
+
+    def _started(
         self,
         execution: Execution,
+        begun: "_Begun",
         request: ExecutionRequest,
-        grant: Grant,
-        caller: GraphCaller,
         ingress_request_id: str | None,
-        *,
         parent: Trace | None,
-    ) -> Execution:
-        """A span of the execution's own trace for each attempt, whoever asks for it."""
+    ) -> Coroutine[Any, Any, Execution]:
+        """A span of the execution's own trace for each attempt, whoever asks for it.
+
+        Awaits nothing: whoever cancels it finds the attempt as soon as its claim is known.
+        """
         span = self.tracing.begin(
             f"execute {execution.graph_id}",
             trace_id=execution.trace_id,
@@ -273,84 +322,29 @@ class Executions:
                 "duly.attempt": execution.attempt,
             },
         )
-        error: str | None = "interrupted"
-        try:
-            ended = await self._run(
-                execution, request, grant, caller, ingress_request_id, traceparent=span.trace.header
-            )
-            error = ended.error_code
-        finally:
-            span.end(error)
-        return ended
-
-    async def _run(
-        self,
-        execution: Execution,
-        request: ExecutionRequest,
-        grant: Grant,
-        caller: GraphCaller,
-        ingress_request_id: str | None,
-        *,
-        traceparent: str,
-    ) -> Execution:
-        refusal = await self._held(execution, request, grant)
-        if refusal is not None:
-            return await self._refused(execution.claim, refusal, request)
-        attempt = Attempt(
+        if isinstance(begun, DulyError):
+            return _traced(span, self._refused(execution.claim, begun, request))
+        attempt = self._attempts[execution.run_id] = Attempt(
             storage=self.storage,
             graphs=self.graphs,
             money=self.money,
             pace=self.pace,
             execution=execution,
             request=request,
-            caller=caller,
+            caller=begun,
             ingress_request_id=ingress_request_id or execution.run_id,
-            traceparent=traceparent,
+            traceparent=span.trace.header,
         )
-        self._attempts[execution.run_id] = attempt
+        return _traced(span, self._run(execution, attempt))
+
+    async def _run(self, execution: Execution, attempt: Attempt) -> Execution:
         try:
-            await self._require_standing(execution.claim)
             return await self._finish(execution.claim, await attempt.ended())
         except LeaseLost:
             return await self._as_it_stands(execution)
         finally:
             if self._attempts.get(execution.run_id) is attempt:
                 del self._attempts[execution.run_id]
-
-    async def _require_standing(self, claim: Claim) -> None:
-        """Whoever ended it, or took it over, before this hold was there has not seen it: it is given back."""
-        found = await self.storage.read(lambda tx: tx.executions.by_key(claim.key))
-        if found is None or found.token != claim.token or found.status is not ExecutionStatus.RUNNING:
-            await self.pace.insist(self.storage, lambda: self.money.release(claim.run_id, claim.attempt))
-            raise LeaseLost(claim.run_id, claim.attempt)
-
-    async def _held(self, execution: Execution, request: ExecutionRequest, grant: Grant) -> DulyError | None:
-        """Why it may not cost anything, if so."""
-        model = None if request.model == DEFAULT_MODEL else request.model
-        is_paid = model is not None and not self.accounts.prices.is_free(model)
-        if is_paid and request.max_cost == 0:
-            return MaySpendNothing(model)
-        try:
-            await self.accounts.require_payable(grant.account_id, model, owner=None)
-            amount = request.max_cost if request.max_cost is not None else DEFAULT_HOLD if is_paid else NOTHING
-            await self.money.hold(
-                execution.run_id,
-                execution.attempt,
-                account_id=grant.account_id,
-                amount=amount,
-                schedule_id=request.schedule_id,
-                user=grant.user_id,
-                lease=self.pace.hold_lease,
-                beyond_budgets=execution.attempt > 1 and await self._may_exceed(execution.run_id),
-            )
-        except (Refused, UnknownSchedule) as refusal:
-            return refusal
-        return None
-
-    async def _may_exceed(self, run_id: str) -> bool:
-        """Whether somebody has said that it may go beyond budgets that ask."""
-        reviews = await self.storage.read(lambda tx: tx.reviews.of_run(run_id))
-        return any(each.kind is ReviewKind.BUDGET and each.verdict is Silence.APPROVE for each in reviews)
 
     async def _refused(self, claim: Claim, refusal: DulyError, request: ExecutionRequest) -> Execution:
         """Beyond a budget, as that says: skipped by its outcome, its schedule paused, or a person asked."""
@@ -378,11 +372,12 @@ class Executions:
         async def work(tx: Transaction) -> Execution:
             is_rerun = next(earlier_runs) > 0
             if ended.ok is None:
-                stood = await tx.executions.suspend(claim, ended, waits_for)
+                found = await tx.executions.suspend(claim, ended, waits_for)
             else:
-                stood = await tx.executions.end(claim, ended, now=now)
-            found = await tx.executions.by_key(claim.key)
-            if found is None or not (stood or (is_rerun and _is_ours(found, claim))):
+                found = await tx.executions.end(claim, ended, now=now)
+            if found is None and is_rerun:
+                found = _if_ours(await tx.executions.by_key(claim.key), claim)
+            if found is None:
                 raise LeaseLost(claim.run_id, claim.attempt)
             await settle_in(tx, claim, HoldState.SETTLED, now)
             if found.status is ExecutionStatus.WAITING and asks:
@@ -412,10 +407,24 @@ class Executions:
         return found
 
 
+_Begun = GraphCaller | DulyError
+"""Ours to run for somebody, or ours to end as refused."""
+
+
 class _Pausing(NamedTuple):
     schedule_id: ScheduleId
     reason: str
     drawn: Drawn
+
+
+async def _traced(span: Span, run: Coroutine[Any, Any, Execution]) -> Execution:
+    error: str | None = "interrupted"
+    try:
+        ended = await run
+        error = ended.error_code
+    finally:
+        span.end(error)
+    return ended
 
 
 async def _taken_over(tx: Transaction, found: Execution, drawn: Execution) -> Execution:
@@ -457,6 +466,12 @@ async def _ask(tx: Transaction, waiting: Execution, kind: ReviewKind, ids: Seque
         await tx.reviews.add(opened(waiting, kind, Owner(grant.user_id), ids, now))
 
 
+async def _may_exceed(tx: Transaction, run_id: str) -> bool:
+    """Whether somebody has said that it may go beyond budgets that ask."""
+    reviews = await tx.reviews.of_run(run_id)
+    return any(each.kind is ReviewKind.BUDGET and each.verdict is Silence.APPROVE for each in reviews)
+
+
 def _over_budget(over: OverBudget) -> Ended:
     amounts = {"asked": written_amount(over.asked), "limit": written_amount(over.limit)}
     about = {"over_budget": str(over), "budget_id": over.budget_id, **amounts}
@@ -468,8 +483,11 @@ async def _settle_lost(tx: Transaction, found: Execution, now: Instant) -> None:
     await settle_in(tx, found.claim, HoldState.LAPSED, now)
 
 
-def _is_ours(found: Execution, claim: Claim) -> bool:
-    return found.token == claim.token and found.status is not ExecutionStatus.RUNNING
+def _if_ours(found: Execution | None, claim: Claim) -> Execution | None:
+    """What this claim has ended or suspended before."""
+    if found is None or found.token != claim.token or found.status is ExecutionStatus.RUNNING:
+        return None
+    return found
 
 
 def _seconds(left: Micros) -> int:

@@ -16,8 +16,6 @@ class Standing(NamedTuple):
     owner: Owner | None
     key: str
     schedule_id: ScheduleId | None = None
-    status: ExecutionStatus | None = None
-    """Of what was begun under the key, if anything was."""
 
 
 async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
@@ -26,12 +24,13 @@ async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
     A slot has its own key, a launch that of its owner, and whatever else an owner puts that of its chain.
     """
 
-    async def work(tx: Transaction) -> Standing:
-        standing = await judged(tx)
-        begun = await tx.executions.by_key(standing.key)
-        return standing if begun is None else standing._replace(status=begun.status)
+    run_id, key = job.ledger_run, job.key
+    if run_id is not None and key is not None:
+        run = await storage.read(lambda tx: tx.ledger.get(run_id))
+        if run is not None:
+            return Standing(run.owner, key, schedule_of_key(key, job.lane))
 
-    async def judged(tx: Transaction) -> Standing:
+    async def work(tx: Transaction) -> Standing:
         owner = await owner_of_job(tx, job)
         named = execution_key_of_job(job.payload, job.key, job.chain)
         if owner is None:
@@ -45,15 +44,19 @@ async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
     return await storage.read(work)
 
 
+async def status_of(storage: Storage, key: str) -> ExecutionStatus | None:
+    """Of what was begun under the key, if anything was."""
+    begun = await storage.read(lambda tx: tx.executions.by_key(key))
+    return None if begun is None else begun.status
+
+
 async def _slot_of(tx: Transaction, job: ClaimedJob, key: str, owner: Owner) -> Standing | None:
     """One tried again by hand has no row in the ledger: what was executed says so, or the first of its chain."""
-    schedule_id = schedule_of_key(key, job.lane)
-    if job.ledger_run is not None:
-        return Standing(owner, key, schedule_id)
     if (executed := await tx.executions.by_key(key)) is not None:
         grant = await tx.grants.get(GrantId(executed.grant_id))
         asked = request_of(key, executed.request).schedule_id
         is_own = grant is not None and grant.user_id == owner
         return Standing(owner, key, None if asked is None else ScheduleId(asked)) if is_own else None
     first = await tx.jobs.get(job.chain)
-    return Standing(owner, key, schedule_id) if first is not None and first.ledger_run is not None else None
+    is_slot = first is not None and first.ledger_run is not None
+    return Standing(owner, key, schedule_of_key(key, job.lane)) if is_slot else None

@@ -55,13 +55,24 @@ class Money:
         schedule_id: str | None = None,
         user: str | None = None,
         lease: Micros = HOLD_LEASE,
-        beyond_budgets: bool = False,
     ) -> Hold:
-        """Reserves the amount, or raises InsufficientCredit or OverBudget; asked again, it answers the same hold.
+        """Reserves the amount, as `hold_in` does."""
+        wanted = self.wanted(
+            run_id, attempt, account_id=account_id, amount=amount, schedule_id=schedule_id, lease=lease
+        )
+        return await self.storage.transact(lambda tx: hold_in(tx, wanted, user=user))
 
-        `beyond_budgets` is for a run that a person let go beyond those that ask; the others still count.
-
-        The schedule, whose budgets count it, is the account's owner's, or that of the `user` whom a grant names.
+    def wanted(
+        self,
+        run_id: str,
+        attempt: int,
+        *,
+        account_id: str,
+        amount: int,
+        schedule_id: str | None,
+        lease: Micros,
+    ) -> Hold:
+        """A hold to be asked for.
 
         An amount of nothing is for runs that cost nothing: it always passes, and their receipts have a place.
         """
@@ -69,7 +80,7 @@ class Money:
         whole_number_of(lease, field="lease", least=1, most=LONGEST_LEASE)
         schedule = None if schedule_id is None else text_of(schedule_id, field="schedule_id", longest=LONGEST_ID)
         now = clock.now()
-        wanted = Hold(
+        return Hold(
             run_id=run_id_of(run_id),
             attempt=attempt_of(attempt),
             account_id=account_id_of(account_id),
@@ -81,15 +92,6 @@ class Money:
             held_at=now,
             counted_at=now,
         )
-
-        async def work(tx: Transaction) -> Hold:
-            hold = await tx.holds.add(wanted)
-            if hold is None:
-                return await _found(tx, wanted)
-            await _require_schedule(tx, hold, user)
-            return await _reserved(tx, hold, beyond=beyond_budgets)
-
-        return await self.storage.transact(work)
 
     async def renew(self, run_id: str, attempt: int, *, lease: Micros = HOLD_LEASE) -> Hold:
         """Whoever holds it is still there; raises HoldEnded if it was given up for lost."""
@@ -209,6 +211,19 @@ class Money:
             return await tx.holds.open_of(known, most=most)
 
         return await self.storage.read(work)
+
+
+async def hold_in(tx: Transaction, wanted: Hold, *, user: str | None, beyond_budgets: bool = False) -> Hold:
+    """Reserves its amount, or raises InsufficientCredit or OverBudget; asked again, it answers the same hold.
+
+    The schedule, whose budgets count it, is the account's owner's, or that of the `user` whom a grant names.
+    `beyond_budgets` is for a run that a person let go beyond those that ask; the others still count.
+    """
+    hold = await tx.holds.add(wanted)
+    if hold is None:
+        return await _found(tx, wanted)
+    await _require_schedule(tx, hold, user)
+    return await _reserved(tx, hold, beyond=beyond_budgets)
 
 
 async def end_in(tx: Transaction, run_id: str, attempt: int, state: HoldState, *, now: Instant) -> Hold:

@@ -51,8 +51,9 @@ class Scribe:
         self._turn = asyncio.Lock()
 
     async def begin(self) -> None:
-        """Goes on counting where the last attempt stopped."""
-        self._seq = await self._storage.read(lambda tx: tx.executions.last_event(self._claim.run_id))
+        """Goes on counting where the last attempt stopped, if there was one."""
+        if self._claim.attempt > 1:
+            self._seq = await self._storage.read(lambda tx: tx.executions.last_event(self._claim.run_id))
 
     def require_payable(self, model: str | None) -> None:
         if not self._may_spend and (model is None or not self._money.prices.is_free(model)):

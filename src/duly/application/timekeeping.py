@@ -14,18 +14,10 @@ from duly.domain.ids import ScheduleId
 from duly.domain.instants import Instant
 from duly.domain.schedules import Schedule, ScheduleState
 from duly.ports.dice import Dice
+from duly.ports.ledger import Agenda
 from duly.ports.storage import Storage, Transaction
 
 OPEN_BATCH = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Agenda:
-    """When the next slot fires, the next missed one is due, the next claim is to be revoked."""
-
-    fire_at: Instant | None
-    arrears_at: Instant | None
-    revoke_at: Instant | None
 
 
 class OpeningFailed(Exception):
@@ -45,14 +37,7 @@ class Timekeeping:
     pace: Pace
 
     async def agenda(self) -> Agenda:
-        async def work(tx: Transaction) -> Agenda:
-            return Agenda(
-                await tx.schedules.next_fire_at(),
-                await tx.ledger.next_arrears_at(),
-                await tx.ledger.next_revocation_at(),
-            )
-
-        return await self.storage.read(work)
+        return await self.storage.read(lambda tx: tx.ledger.agenda())
 
     async def open_due(self) -> Opened:
         """Opens what is due, of the schedules first that have waited longest."""

@@ -216,6 +216,13 @@ class Put(NamedTuple):
     outcome: PutOutcome
 
 
+class Executed(NamedTuple):
+    """Which execution a job became, and the trace it is in."""
+
+    run_id: str
+    trace_id: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """How a run ended, as its worker says. `place` is the line that raised: for whoever looks on, and not kept."""
@@ -225,6 +232,7 @@ class Ending:
     exit_code: int | None = None
     result: Payload | None = None
     retryable: bool = True
+    executed: Executed | None = None
     place: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:

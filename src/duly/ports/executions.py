@@ -48,11 +48,11 @@ class ExecutionStore(Protocol):
     async def stands(self, run_id: str, token: int) -> bool:
         """Whether it does, and goes on doing so until commit."""
 
-    async def end(self, claim: Claim, ended: Ended, *, now: Instant) -> bool:
-        """Whether the claim still stood; the first end is kept."""
+    async def end(self, claim: Claim, ended: Ended, *, now: Instant) -> Execution | None:
+        """As it is then; none if the claim did not stand any more. The first end is kept."""
 
-    async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> bool:
-        """Whether the claim still stood."""
+    async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> Execution | None:
+        """As it is then; none if the claim did not stand any more."""
 
     async def await_with(self, run_id: str, job_id: JobId) -> None:
         """Which job goes on with an execution that waits for a call-back."""

@@ -1,13 +1,21 @@
 """The ledger as a store keeps it: runs, gaps, arrears, and the spans in which time was kept."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from duly.domain.coverage import Span
 from duly.domain.ids import JobId, RunId, ScheduleId
 from duly.domain.instants import Instant, Micros
 from duly.domain.openings import InFlight
 from duly.domain.runs import Arrears, Gap, Run
+
+
+class Agenda(NamedTuple):
+    """When the next slot of any schedule fires, the next missed one is due, the next claim is to be revoked."""
+
+    fire_at: Instant | None
+    arrears_at: Instant | None
+    revoke_at: Instant | None
 
 
 class LedgerStore(Protocol):
@@ -48,8 +56,6 @@ class LedgerStore(Protocol):
 
     async def arrears(self, schedule_id: ScheduleId) -> list[Arrears]: ...
 
-    async def next_arrears_at(self) -> Instant | None: ...
-
     async def keep_alive(self, now: Instant, *, outage_after: Micros) -> Span:
         """Extends the last span of coverage to now, or begins a new one after an outage; answers it.
 
@@ -65,4 +71,4 @@ class LedgerStore(Protocol):
     async def revocations_due(self, now: Instant, most: int) -> list[tuple[JobId, str]]:
         """Taken out; kept from others until commit."""
 
-    async def next_revocation_at(self) -> Instant | None: ...
+    async def agenda(self) -> Agenda: ...

@@ -35,6 +35,3 @@ class ScheduleStore(Protocol):
 
     async def advance(self, schedules: Sequence[Schedule | Standing]) -> None:
         """Moves `opened_through`, next slot, `fire_at` and `last_run_at` forward; never back."""
-
-    async def next_fire_at(self) -> Instant | None:
-        """When the next slot of any schedule fires."""

@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from duly.application.openings import Opened
-from duly.application.timekeeping import Agenda, OpeningFailed, Timekeeping
+from duly.application.timekeeping import OpeningFailed, Timekeeping
 from duly.domain.errors import Unavailable
 from duly.domain.ids import ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
+from duly.ports.ledger import Agenda
 from duly.ports.storage import Storage
 from duly.ports.telemetry import Telemetry
 from duly.timekeeper.beside import Companion, accompanied_by

@@ -14,16 +14,17 @@ from urllib.parse import quote
 import httpx2
 
 from duly.application.grants import Grants
-from duly.application.graph_jobs import Standing, standing_of
+from duly.application.graph_jobs import Standing, standing_of, status_of
 from duly.application.jobs import Jobs
 from duly.application.runs import Runs
 from duly.application.untraced import Untraced
 from duly.domain.errors import DulyError, InvalidInput, Unavailable
 from duly.domain.executions import ExecutionStatus
 from duly.domain.instants import SECOND, Micros
-from duly.domain.jobs import Ending, FinishedJob, Job, JobStatus, Suspended
+from duly.domain.jobs import Ending, Executed, FinishedJob, Job, JobStatus, Suspended
 from duly.domain.payloads import json_of, value_of
 from duly.domain.sessions import ClaimedJob
+from duly.domain.texts import text_of
 from duly.domain.traces import trace_id_from
 from duly.ports.clock import Clock
 from duly.ports.tracing import Tracing
@@ -78,13 +79,14 @@ class GraphRuns:
             return failure(f"its params name no {missing.args[0]}", retryable=False)
         standing = await self._insisting(lambda: standing_of(self.jobs.storage, job))
         try:
-            # What has happened stays true when a grant is revoked.
-            if standing.status is not ExecutionStatus.DONE:
-                await self._insisting(lambda: self.grants.validate(grant_id, graph_id=graph_id, owner=standing.owner))
+            await self._insisting(lambda: self.grants.validate(grant_id, graph_id=graph_id, owner=standing.owner))
         except DulyError as refusal:
-            if standing.status is ExecutionStatus.WAITING:  # nobody else will go on with it
+            status = await self._insisting(lambda: status_of(self.jobs.storage, standing.key))
+            if status is ExecutionStatus.WAITING:  # nobody else will go on with it
                 await self._end(graph_id, standing.key)
-            return failure(f"{refusal.code}: {refusal}", retryable=False)
+            # What has happened stays true when a grant is revoked.
+            if status is not ExecutionStatus.DONE:
+                return failure(f"{refusal.code}: {refusal}", retryable=False)
         try:
             return await self._traced(job, graph_id, standing, params)
         except asyncio.CancelledError:
@@ -116,9 +118,9 @@ class GraphRuns:
         launches, asked = 0, _body_of(standing, params)
         while True:
             answer = await self._ask(graph_id, standing.key, asked, traceparent)
-            await self._note(job, answer.outcome)
             launches += answer.is_launch
             if isinstance(answer.ending, Suspended):
+                await self._note(job, answer.outcome)
                 return answer.ending
             if answer.ending is not None and (answer.again_in is None or launches >= MOST_LAUNCHES):
                 return await self._explained(answer.ending, answer.outcome)
@@ -156,6 +158,7 @@ class GraphRuns:
         await self.client.aclose()
 
     async def _note(self, job: ClaimedJob, outcome: Mapping[str, Any] | None) -> None:
+        """Of one that waits; with the others it is noted as they end."""
         if outcome is not None and job.ledger_run is not None:
             run, execution, trace_id = job.ledger_run, outcome["run_id"], outcome.get("trace_id")
             await self._insisting(lambda: self.runs.note_execution(run, execution=execution, trace_id=trace_id))
@@ -208,16 +211,15 @@ def _read(response: httpx2.Response) -> _Answer:
 
 
 def _ending(said: Mapping[str, Any], cost: str | None) -> Ending:
-    kept = {name: said.get(name) for name in ("run_id", "trace_id")}
-    if cost is not None:
-        kept["cost"] = cost[:40]
+    executed = Executed(said["run_id"], said.get("trace_id"))
+    kept = executed._asdict() | ({} if cost is None else {"cost": cost[:40]})
     if said.get("ok") is True:
-        return Ending(status=JobStatus.COMPLETED, result=json_of(kept, field="result"))
+        return Ending(status=JobStatus.COMPLETED, result=json_of(kept, field="result"), executed=executed)
     code = str(said.get("error_code"))[:200]
-    why = f"{code}: execution {kept['run_id']} says more"
-    if code in _CLOSED:
-        return Ending(status=_CLOSED[code], error=why)
-    return failure(why, retryable=False)
+    why = f"{code}: execution {executed.run_id} says more"
+    status = _CLOSED.get(code, JobStatus.FAILED)
+    is_retryable = status is not JobStatus.FAILED
+    return replace(failure(why, retryable=is_retryable), status=status, executed=executed)
 
 
 def _object(response: httpx2.Response) -> Mapping[str, Any]:
@@ -225,9 +227,12 @@ def _object(response: httpx2.Response) -> Mapping[str, Any]:
         said = json.loads(response.content)
     except ValueError:
         said = None
-    if response.status_code in (200, 202) and not (isinstance(said, dict) and isinstance(said.get("run_id"), str)):
-        raise InvalidInput("answer", "of the execution service is no outcome")
-    return said if isinstance(said, dict) else {}
+    said = said if isinstance(said, dict) else {}
+    if response.status_code in (200, 202):
+        text_of(said.get("run_id"), field="run_id")
+        if said.get("trace_id") is not None:
+            text_of(said["trace_id"], field="trace_id")
+    return said
 
 
 def _retry_after(response: httpx2.Response) -> Micros:

@@ -12,7 +12,7 @@ import pytest
 from duly import Unavailable, every, once
 from duly.application.openings import Opened
 from duly.application.tally import Tally
-from duly.application.timekeeping import Agenda, Timekeeping
+from duly.application.timekeeping import Timekeeping
 from duly.bootstrap import Queue, Settings
 from duly.domain.ids import PoolName, ScheduleId, Token
 from duly.domain.instants import SECOND, Instant, Micros, moment_of
@@ -22,6 +22,7 @@ from duly.domain.runs import Gap, Run
 from duly.domain.schedules import Target
 from duly.domain.sessions import Wanted
 from duly.ports.clock import Clock
+from duly.ports.ledger import Agenda
 from duly.ports.storage import Storage, Work
 from duly.ports.wakeups import Wakeups
 from duly.storage.sqlite.storage import SqliteStorage

@@ -132,12 +132,19 @@ class Claims:
         ]
         done = await self._hot.finish(self._x, session, rows, now)
         ids = {row[0] for row in done}
+        await self._note_executions(report for report in reports if report.job.id in ids)
         # By place, ledger_run and member: to take each row apart would cost more than all the rest here.
         await self._end_runs(row[0] for row in done if row[4] and row[0] not in retries)
         await self._follow(done, [retry for job_id, retry in retries.items() if job_id in ids])
         if ended := [row[0] for row in done if row[5] and row[0] not in retries]:
             await Memberships(self._x).end(ended, now)
         return ids, await self._stale(session, [r for r in reports if r.job.id not in ids])
+
+    async def _note_executions(self, reports: Iterable[Report]) -> None:
+        """Before their runs end: whoever is told of that is told which execution it was."""
+        for job, ending, *_ in reports:
+            if job.ledger_run is not None and ending.executed is not None:
+                await self._x.fetch("note_execution", id=job.ledger_run, **ending.executed._asdict())
 
     async def _end_runs(self, jobs: Iterable[JobId]) -> None:
         """Rows of the ledger whose chains have ended, each with its last job."""

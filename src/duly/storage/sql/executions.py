@@ -71,8 +71,9 @@ class SqlExecutions:
     async def stands(self, run_id: str, token: int) -> bool:
         return bool(await self._x.fetch("execution_stands", run_id=run_id, token=token))
 
-    async def end(self, claim: Claim, ended: Ended, *, now: Instant) -> bool:
-        rows = await self._x.fetch(
+    async def end(self, claim: Claim, ended: Ended, *, now: Instant) -> Execution | None:
+        self._x.wake(execution_topic(claim.run_id))
+        return await self._one(
             "end_execution",
             key=claim.key,
             token=claim.token,
@@ -82,11 +83,10 @@ class SqlExecutions:
             result=ended.result,
             now=now,
         )
-        self._x.wake(execution_topic(claim.run_id))
-        return bool(rows)
 
-    async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> bool:
-        rows = await self._x.fetch(
+    async def suspend(self, claim: Claim, ended: Ended, waits_for: WaitsFor) -> Execution | None:
+        self._x.wake(execution_topic(claim.run_id))
+        return await self._one(
             "suspend_execution",
             key=claim.key,
             token=claim.token,
@@ -95,8 +95,6 @@ class SqlExecutions:
             result=ended.result,
             called_back_by=ended.called_back_by,
         )
-        self._x.wake(execution_topic(claim.run_id))
-        return bool(rows)
 
     async def await_with(self, run_id: str, job_id: JobId) -> None:
         await self._x.fetch("await_call_back_with", run_id=run_id, job_id=job_id)

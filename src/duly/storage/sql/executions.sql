@@ -64,13 +64,13 @@ SELECT 1 FROM execution_requests WHERE run_id = :run_id AND token = :token AND s
 UPDATE execution_requests SET status = 'done', ok = :ok, error_code = :error_code, error_message = :error_message,
   result = :result, waits_for = NULL, completed_at = :now
 WHERE idempotency_key = :key AND token = :token AND status <> 'done'
-RETURNING 1
+RETURNING {execution_columns}
 
 -- name: suspend_execution
 UPDATE execution_requests SET status = 'waiting', waits_for = :waits_for, result = :result, reply = NULL,
   called_back_by = :called_back_by, waiting_job = NULL
 WHERE idempotency_key = :key AND token = :token AND status = 'running'
-RETURNING 1
+RETURNING {execution_columns}
 
 -- name: await_call_back_with
 UPDATE execution_requests SET waiting_job = :job_id WHERE run_id = :run_id AND status = 'waiting'

@@ -9,6 +9,7 @@ from duly.domain.ids import JobId, RunId, ScheduleId
 from duly.domain.instants import Instant, Micros
 from duly.domain.openings import InFlight
 from duly.domain.runs import Arrears, Gap, Run, RunStatus
+from duly.ports.ledger import Agenda
 from duly.storage.executor import Executor
 from duly.storage.sql.schedule_rows import (
     arrears_from_row,
@@ -95,9 +96,6 @@ class SqlLedger:
     async def arrears(self, schedule_id: ScheduleId) -> list[Arrears]:
         return [arrears_from_row(row) for row in await self._x.fetch("arrears_of", schedule_id=schedule_id)]
 
-    async def next_arrears_at(self) -> Instant | None:
-        return await self._earliest("next_arrears_at")
-
     async def keep_alive(self, now: Instant, *, outage_after: Micros) -> Span:
         await self._x.fetch("lock_coverage")
         rows = await self._x.fetch("last_span")
@@ -121,12 +119,9 @@ class SqlLedger:
         await self._x.each("forget_revocations", [(job_id,) for job_id, _ in due])
         return due
 
-    async def next_revocation_at(self) -> Instant | None:
-        return await self._earliest("next_revocation_at")
-
-    async def _earliest(self, statement: str) -> Instant | None:
-        rows = await self._x.fetch(statement)
-        return None if rows[0][0] is None else Instant(rows[0][0])
+    async def agenda(self) -> Agenda:
+        (row,) = await self._x.fetch("agenda")
+        return Agenda(*row)
 
 
 def _joined(gap: Gap, last: tuple[Gap, Cadence] | None) -> Gap:

@@ -50,9 +50,6 @@ SELECT schedule_id, first_slot, next_slot, last_slot, slots, due_at, every_us, a
 FROM schedule_arrears a JOIN schedules s ON s.id = a.schedule_id
 WHERE due_at <= :now AND {oldest_owed} ORDER BY due_at LIMIT :most {lock:no key update skip locked}
 
--- name: next_arrears_at
-SELECT min(due_at) FROM schedule_arrears a WHERE {oldest_owed}
-
 -- name: lock_coverage
 -- One heartbeat at a time.
 SELECT 1
@@ -84,5 +81,7 @@ INSERT INTO revocations (job_id, due_at, reason) VALUES (:job_id, :due_at, :reas
 -- name: due_revocations
 SELECT job_id, reason FROM revocations WHERE due_at <= :now ORDER BY due_at LIMIT :most {lock:update skip locked}
 
--- name: next_revocation_at
-SELECT min(due_at) FROM revocations
+-- name: agenda
+SELECT (SELECT min(fire_at) FROM schedules WHERE fire_at IS NOT NULL),
+       (SELECT min(due_at) FROM schedule_arrears a WHERE {oldest_owed}),
+       (SELECT min(due_at) FROM revocations)

@@ -67,7 +67,3 @@ class SqlSchedules:
             for schedule in schedules
         ]
         await self._x.each("advance_schedules", rows)
-
-    async def next_fire_at(self) -> Instant | None:
-        rows = await self._x.fetch("next_fire_at")
-        return None if rows[0][0] is None else Instant(rows[0][0])

@@ -53,5 +53,3 @@ WHERE id > :after AND state <> 'deleted' ORDER BY id LIMIT :most
 SELECT {schedule_columns}, {plan_columns} FROM schedules
 WHERE fire_at <= :now ORDER BY fire_at LIMIT :most {lock:no key update skip locked}
 
--- name: next_fire_at
-SELECT min(fire_at) FROM schedules WHERE fire_at IS NOT NULL
