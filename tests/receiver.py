@@ -69,6 +69,29 @@ async def floods(writer: asyncio.StreamWriter) -> None:
             await writer.drain()
 
 
+def says(what: bytes) -> Manner:
+    """Just that, and hangs up."""
+
+    async def say(writer: asyncio.StreamWriter) -> None:
+        writer.write(what)
+        with suppress(ConnectionError):
+            await writer.drain()
+
+    return say
+
+
+def endlessly(first: bytes, then: bytes, *, pause_s: float = 0.0) -> Manner:
+    async def go_on(writer: asyncio.StreamWriter) -> None:
+        writer.write(first)
+        with suppress(ConnectionError):
+            while True:
+                writer.write(then)
+                await writer.drain()
+                await asyncio.sleep(pause_s)
+
+    return go_on
+
+
 @dataclass
 class Receiver:
     """The first manners are used once each, the last one from then on."""

@@ -40,6 +40,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8470
     loopback: str = "open"
+    streams_per_token: int = 32
     lease_ms: int = LEASE // 1000
     grace_ms: int = 30_000
     tick_ms: int = 1_000
@@ -187,6 +188,11 @@ VARIABLES = (
         "loopback",
         "whether a loopback address is `open` to every user of the machine, as admin, or asks for `tokens`, too",
         _one_of(("open", "tokens")),
+    ),
+    Variable(
+        "streams_per_token",
+        "how many [runs](../http.md) a token may follow at once at a server; 1 to 10000",
+        _number(1, 10_000),
     ),
     Variable("lease_ms", "how long a silent worker counts as alive; 100 to 86400000", _number(100, _DAY_MS)),
     Variable("grace_ms", "how long what runs may go on when its worker is stopped; 0 to 86400000", _number(0, _DAY_MS)),

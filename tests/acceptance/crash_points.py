@@ -62,13 +62,13 @@ class Watch:
         if name not in self._known:
             self._known.add(name)
             self._met(name)
-        self._reach(name, WRITTEN)
+        self.reach(name, WRITTEN)
 
     def committed(self, connection: object) -> None:
         for statement in sorted(self._uncommitted.pop(id(connection), ())):
-            self._reach(statement, COMMITTED)
+            self.reach(statement, COMMITTED)
 
-    def _reach(self, statement: str, moment: str) -> None:
+    def reach(self, statement: str, moment: str) -> None:
         self._counts[statement, moment] += 1
         if self._point == (statement, moment, self._counts[statement, moment]):
             os.kill(os.getpid(), signal.SIGKILL)

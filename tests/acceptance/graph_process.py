@@ -27,7 +27,7 @@ import duly.system.telemetry
 import duly.worker.graph_runs  # noqa: F401
 from duly.__main__ import main
 from duly.application.attempts import AttemptPace
-from duly.bootstrap import queue as wiring
+from duly.bootstrap import graphs as wiring
 from duly.domain.instants import SECOND, Micros
 from tests.acceptance import crash_points
 from tests.acceptance.crash_points import CrashPoint, Watch

@@ -196,3 +196,15 @@ def test_only_a_big_copy_tells_how_far_it_has_come() -> None:
         big(copied, 40_000)
 
     assert told == [f"copied {percent} %" for percent in range(10, 101, 10)]
+
+
+def test_the_doctor_tells_of_ends_that_no_courier_can_read(shell: Shell, database_url: str, tmp_path: Path) -> None:
+    shell("db", "migrate")
+    columns, values = "noun, occurred_at, subject, aside_at, aside_reason", "'job', 1, 'x', 2, 'ValueError: no job'"
+    changed(database_url, tmp_path, f"INSERT INTO webhook_outbox ({columns}) VALUES ({values})")
+
+    facts = {fact["name"]: fact for fact in done(shell("doctor", "--json"))["facts"]}
+
+    aside = facts["webhooks set aside"]
+    assert (aside["value"], aside["verdict"]) == ("1", "warning")
+    assert aside["remedy"].startswith("ValueError: no job: ")

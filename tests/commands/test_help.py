@@ -18,8 +18,8 @@ from tests.commands.conftest import Shell, Terminal
 
 HEAVY = ("fastapi", "starlette", "uvicorn", "asyncpg", "apsw", "pydantic", "rich", "structlog", "duly.bootstrap")
 LEAVES = list(leaves())
-# Those that print no data, or go on until they are stopped.
-WITHOUT_JSON = {"dev", "init", "serve", "worker", "timekeeper", "backup", "completion"}
+# Those that go on until they are stopped, and a script for a shell.
+WITHOUT_JSON = {"dev", "serve", "worker", "timekeeper", "completion"}
 
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
@@ -65,8 +65,10 @@ def test_every_option_says_what_it_means() -> None:
 def test_what_destroys_can_be_told_yes_and_every_change_can_be_tried() -> None:
     options = {leaf.path: {name for each in leaf.arguments for name in each.names} for leaf in LEAVES}
 
-    for path in (("schedule", "delete"), ("schedule", "backfill"), ("token", "revoke")):
-        assert "--yes" in options[path]
+    destroys = {"delete", "revoke", "undeploy", "prune"}
+    starts_many = {("schedule", "backfill"), ("job", "retry-failed")}
+    for path in [path for path in options if path[-1] in destroys] + sorted(starts_many):
+        assert {"--yes", "--dry-run"} <= options[path], path
     changes = [
         *(("schedule", each) for each in ("add", "edit", "pause", "resume", "delete", "trigger", "backfill")),
         *(
@@ -74,7 +76,7 @@ def test_what_destroys_can_be_told_yes_and_every_change_can_be_tried() -> None:
             ("job", "cancel"),
             ("job", "put"),
             ("pool", "set"),
-            ("token", "create"),
+            ("token", "add"),
             ("db", "migrate"),
         ),
     ]
@@ -176,3 +178,46 @@ def test_ctrl_c_is_quiet_and_a_list_is_watched_until_then(tmp_path: Path) -> Non
 def _hears_ctrl_c() -> None:
     """What a shell starts in the background is deaf to it, and so is all that such a test run starts."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+# Where a thing is looked at, made, changed or removed, but the words above would say it wrongly, and why.
+OTHER_WORDS = {
+    ("job", "put"): "the queue's own word, from Python to HTTP",
+    ("workflow", "deploy"): "a document becomes the next version, and schedules follow it",
+    ("workflow", "undeploy"): "schedules go, versions and runs stay",
+}
+
+
+def test_every_noun_is_made_looked_at_and_removed_by_the_same_words(here: Shell) -> None:
+    paths = {leaf.path for leaf in LEAVES if len(leaf.path) == 2}
+
+    synonyms = {"create", "new", "make", "get", "describe", "ls", "update", "change", "remove", "rm", "drop"}
+    assert [path for path in paths if path[1] in synonyms] == []
+    assert paths >= OTHER_WORDS.keys()
+    listed = {noun for noun, verb in paths if verb == "list"}
+    assert [noun for noun in sorted(listed) if (noun, "show") not in paths] == []
+
+
+@pytest.mark.parametrize("noun", ["account", "grant", "group", "token", "webhook"])
+def test_what_a_command_was_called_before_is_understood_and_no_longer_shown(here: Shell, noun: str) -> None:
+    assert here(noun, "create", "--help").out.startswith(f"usage: duly {noun} add")
+    assert "create" not in here(noun, "--help").out
+    assert "create" not in here(noun, "nonsense").err
+    assert (noun, "create") not in {leaf.path for leaf in LEAVES}
+
+
+def test_every_list_is_paged_watched_and_printed_by_the_same_options() -> None:
+    listed: set[tuple[str, ...]] = {
+        ("schedule", "runs"),
+        ("job", "failed"),
+        ("job", "queue"),
+        ("workflow", "runs"),
+        ("workflow", "versions"),
+    }
+    listed |= {("webhook", "deliveries")} | {leaf.path for leaf in LEAVES if leaf.path[-1] == "list"}
+    options = {leaf.path: {name for each in leaf.arguments for name in each.names} for leaf in LEAVES}
+
+    lacking = {path: {"--after", "--most", "--watch", "--json"} - options[path] for path in listed}
+
+    assert {path: names for path, names in lacking.items() if names} == {}
+    assert [path for path in listed if "--from" in options[path]] == []

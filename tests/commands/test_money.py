@@ -25,7 +25,7 @@ def graph_schedule(shell: Shell, *, model: str | None = None) -> Said:
 
 
 def test_an_account_is_opened_credited_and_its_statement_read(shell: Shell) -> None:
-    opened = done(shell("account", "create", "main", "--owner", "ann", "--json"))
+    opened = done(shell("account", "add", "main", "--owner", "ann", "--json"))
     said = shell("account", "credit", opened["id"], "5.00", "--key", "invoice 17")
     again = done(shell("account", "credit", opened["id"], "5.00", "--key", "invoice 17", "--json"))
 
@@ -42,7 +42,7 @@ def test_an_account_is_opened_credited_and_its_statement_read(shell: Shell) -> N
 
 @pytest.mark.parametrize("amount", ["NaN", "0", "1e9", "99999999999", "abc"])
 def test_what_is_no_amount_is_refused(here: Shell, amount: str) -> None:
-    account = done(here("account", "create", "main", "--json", DULY_DATABASE_URL="work.db"))["id"]
+    account = done(here("account", "add", "main", "--json", DULY_DATABASE_URL="work.db"))["id"]
 
     refused = here("account", "credit", account, amount, "--key", "k", DULY_DATABASE_URL="work.db")
 
@@ -81,21 +81,21 @@ def test_revoking_a_grant_says_what_stops_and_asks(shell: Shell) -> None:
 
 
 def test_a_grant_is_made_for_an_accounts_owner(shell: Shell) -> None:
-    account = done(shell("account", "create", "main", "--owner", "ann", "--json"))["id"]
+    account = done(shell("account", "add", "main", "--owner", "ann", "--json"))["id"]
 
     grant = done(
-        shell("grant", "create", "--account", account, "--scope", "graph:execute:*", "--expires", "90d", "--json")
+        shell("grant", "add", "--account", account, "--scope", "graph:execute:*", "--expires", "90d", "--json")
     )
 
     assert set(grant) == set(Grant.model_fields)
     assert (grant["user_id"], grant["expires_at"] is None) == ("ann", False)
-    assert shell("grant", "create", "--account", account, "--scope", "everything").code == 2
-    assert shell("grant", "create", "--account", "acct_nowhere", "--scope", "graph:execute:*").code == 3
+    assert shell("grant", "add", "--account", account, "--scope", "everything").code == 2
+    assert shell("grant", "add", "--account", "acct_nowhere", "--scope", "graph:execute:*").code == 3
 
 
 @pytest.mark.req("OWN-03")
 def test_a_budget_is_set_listed_and_deleted(shell: Shell) -> None:
-    account = done(shell("account", "create", "main", "--json"))["id"]
+    account = done(shell("account", "add", "main", "--json"))["id"]
     asked = ("budget", "set", "--account", account, "--window", "day", "--on-exceeded", "pause", "--json")
 
     budget = done(shell(*asked, "--limit", "1.00"))
@@ -114,9 +114,9 @@ def test_a_budget_is_set_listed_and_deleted(shell: Shell) -> None:
 
 
 def test_an_audit_adds_up_every_account(shell: Shell) -> None:
-    account = done(shell("account", "create", "main", "--json"))["id"]
+    account = done(shell("account", "add", "main", "--json"))["id"]
     shell("account", "credit", account, "5.00", "--key", "k")
-    done(shell("account", "create", "other", "--currency", "EUR", "--json"))
+    done(shell("account", "add", "other", "--currency", "EUR", "--json"))
 
     said, told = shell("audit"), done(shell("audit", "--json"))
 
@@ -128,7 +128,7 @@ def test_an_audit_adds_up_every_account(shell: Shell) -> None:
 
 
 def test_an_audit_finds_money_that_came_from_nowhere(shell: Shell, database_url: str, tmp_path: Path) -> None:
-    account = done(shell("account", "create", "main", "--json"))["id"]
+    account = done(shell("account", "add", "main", "--json"))["id"]
     execute(database_url, tmp_path, "UPDATE billing_accounts SET granted = granted + 7, available = available + 7")
 
     said, told = shell("audit"), shell("audit", "--json")

@@ -44,7 +44,7 @@ def test_a_pool_that_is_not_there_needs_a_limit(shell: Shell) -> None:
 
 
 def test_a_secret_is_printed_once_and_alone(shell: Shell) -> None:
-    said = shell("token", "create", "--owner", "ann", "--role", "viewer", "--name", "laptop", "--expires", "90d")
+    said = shell("token", "add", "--owner", "ann", "--role", "viewer", "--name", "laptop", "--expires", "90d")
 
     assert said.code == 0, said.err
     assert said.out.startswith("duly_")
@@ -56,10 +56,13 @@ def test_a_secret_is_printed_once_and_alone(shell: Shell) -> None:
     assert (token["owner"], token["role"], token["name"]) == ("ann", "viewer", "laptop")
     assert token["expires_at"] is not None
     assert said.out.strip() not in listed.out + shell("token", "list").out
+    shown = shell("token", "show", token["id"], "--json")
+    assert done(shown) == token
+    assert shell("token", "show", "tok_nobody").code == 3
 
 
 def test_a_token_is_revoked_only_if_somebody_said_yes(shell: Shell) -> None:
-    created = done(shell("token", "create", "--json"))
+    created = done(shell("token", "add", "--json"))
     assert set(created) == set(CreatedToken.model_fields)
 
     assert shell("token", "revoke", created["id"]).code == 2
@@ -71,7 +74,7 @@ def test_a_token_is_revoked_only_if_somebody_said_yes(shell: Shell) -> None:
 
 
 def test_a_secret_is_no_way_to_name_a_token(shell: Shell) -> None:
-    secret = done(shell("token", "create", "--json"))["secret"]
+    secret = done(shell("token", "add", "--json"))["secret"]
 
     said = shell("token", "revoke", secret, "--yes")
 
@@ -80,8 +83,8 @@ def test_a_secret_is_no_way_to_name_a_token(shell: Shell) -> None:
 
 
 def test_what_no_token_can_be_is_refused(shell: Shell) -> None:
-    assert shell("token", "create", "--owner", "").code == 2
-    refused = shell("token", "create", "--role", "god")
+    assert shell("token", "add", "--owner", "").code == 2
+    refused = shell("token", "add", "--role", "god")
     assert refused.code == 2
     assert "argument --role: 'god' is none of viewer, operator, admin" in refused.err
-    assert shell("token", "create", "--expires", "soon").code == 2
+    assert shell("token", "add", "--expires", "soon").code == 2

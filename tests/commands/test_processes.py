@@ -126,7 +126,7 @@ def test_serving_others_without_a_token_says_how_to_make_one(tmp_path: Path) -> 
         assert process.stderr.readline().startswith("serving ")
 
     assert "every request needs a token" in warning
-    assert "duly token create --role admin" in remedy
+    assert "duly token add --role admin" in remedy
 
 
 @pytest.mark.store("sqlite")

@@ -64,9 +64,9 @@ def test_a_template_of_a_program_says_its_words(shell: Shell) -> None:
 
 def test_a_group_is_waited_for_with_its_progress_and_tried_again(shell: Shell, url: str) -> None:
     spec = {"members": [{"job": {"kind": "yes"}}, {"job": {"kind": "no", "retry": {"max_attempts": 1}}}]}
-    wrong = shell("group", "create", '{"members": [{}]}')
+    wrong = shell("group", "add", '{"members": [{}]}')
     assert (wrong.code, "members[0]" in wrong.err) == (2, True)
-    group_id = done(shell("group", "create", json.dumps(spec), "--sequential", "--json"))["id"]
+    group_id = done(shell("group", "add", json.dumps(spec), "--sequential", "--json"))["id"]
 
     with working(url, {"yes": handler_for(_yes), "no": handler_for(_no)}):
         ended = shell("group", "show", group_id, "--wait")

@@ -15,7 +15,7 @@ def done(said: Said) -> Any:
 
 
 def test_a_secret_is_printed_once_and_never_listed(shell: Shell) -> None:
-    said = shell("webhook", "create", URL, "--owner", "ann", "--event", "job.failed")
+    said = shell("webhook", "add", URL, "--owner", "ann", "--event", "job.failed")
 
     assert said.code == 0, said.err
     assert said.out.startswith("whsec_")
@@ -31,7 +31,7 @@ def test_a_secret_is_printed_once_and_never_listed(shell: Shell) -> None:
 
 
 def test_a_webhook_is_tested_disabled_and_its_delivery_sent_again(shell: Shell) -> None:
-    hook = done(shell("webhook", "create", URL, "--everything", "--json"))["id"]
+    hook = done(shell("webhook", "add", URL, "--everything", "--json"))["id"]
     sent = done(shell("webhook", "test", hook, "--json"))
 
     assert set(sent) == set(Delivery.model_fields)
@@ -51,9 +51,9 @@ def test_a_webhook_is_tested_disabled_and_its_delivery_sent_again(shell: Shell) 
 def test_what_cannot_be_is_refused_and_nothing_is_made(shell: Shell) -> None:
     shell("db", "migrate")
 
-    assert shell("webhook", "create", "http://example.com/").code == 2
-    assert shell("webhook", "create", "https://10.0.0.1/", "--dry-run").code == 2
-    assert shell("webhook", "create", URL, "--dry-run").code == 0
+    assert shell("webhook", "add", "http://example.com/").code == 2
+    assert shell("webhook", "add", "https://10.0.0.1/", "--dry-run").code == 2
+    assert shell("webhook", "add", URL, "--dry-run").code == 0
     assert shell("webhook", "show", "whe_none").code == 3
     assert "duly webhook list" in shell("webhook", "show", "whe_none").err
-    assert shell("webhook", "list").err == "no webhooks; make one: duly webhook create URL\n"
+    assert shell("webhook", "list").err == "no webhooks; make one: duly webhook add URL\n"

@@ -79,7 +79,7 @@ async def test_failures_that_are_reported_at_once_are_all_counted(postgres_world
             await post.ends_a_job()
         deliveries = Deliveries(world.queue.storage, world.dice, worded)
         await deliveries.fan_out()
-        first, second = await deliveries.claim(2)
+        first, second = await deliveries.claim(9)
         other = Deliveries((await world.another()).storage, world.dice, worded)
 
         async def report(tx: Transaction) -> "asyncio.Task[Any]":

@@ -1,6 +1,7 @@
 """Webhooks: what ended is told, signed, at least once under one id, whatever its receiver does."""
 
 import asyncio
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from duly.bootstrap import Queue
 from duly.courier.courier import Courier
 from duly.domain.errors import InvalidInput
 from duly.domain.groups import NewGroup, NewMember
-from duly.domain.instants import SECOND, Instant, Micros
+from duly.domain.instants import SECOND, Instant, Micros, moment_of
 from duly.domain.jobs import COMPLETED, Ending, JobStatus
 from duly.domain.pools import DEFAULT_POOL
 from duly.domain.retries import NO_RETRY, RetryPolicy
@@ -42,6 +43,7 @@ from tests.contracts.world import FAILED, World, new
 from tests.receiver import Receiver, answers, answers_then_resets, drips, floods, never_answers, receiving, resets
 
 IMPATIENT = DeliveryPace(first_byte_within_s=1.0, all_within_s=2.0)
+NO_ZONE = "Fri, 31 Dec 2199 23:59:59 -0000"
 BEYOND_ALL_ZONES = "Mon, 01 Jan 2024 00:00:00 +99999999999999"
 SKIPPED = Ending(status=JobStatus.SKIPPED, error="nothing to do")
 
@@ -302,7 +304,16 @@ async def test_410_disables_the_endpoint_and_what_waited_for_it_has_failed(world
 
 
 @pytest.mark.parametrize(
-    ("asked", "waited_s"), [("300", 300), ("999999", 3_600), ("nonsense", 15), (BEYOND_ALL_ZONES, 15)]
+    ("asked", "waited_s"),
+    [
+        ("300", 300),
+        ("0", 15),
+        ("999999", 3_600),
+        ("9" * 10, 3_600),
+        ("9" * 9_000, 3_600),
+        ("0" * 10 + "300", 300),
+        *((each, 15) for each in ("nonsense", "-5", "12.5", "1e9", "300, 300", "", BEYOND_ALL_ZONES, NO_ZONE)),
+    ],
 )
 async def test_retry_after_is_honoured_within_an_hour(world: World, asked: str, waited_s: int) -> None:
     async with receiving(answers(429, retry_after=asked)) as receiver:
@@ -313,6 +324,23 @@ async def test_retry_after_is_honoured_within_an_hour(world: World, asked: str, 
 
         wait = (await post.one()).due_at - world.clock.now()
         assert waited_s * SECOND <= wait <= max(waited_s, 30) * SECOND
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("ahead_s", "waited_s"), [(300, 300), (-300, 15), (10 * 365 * 86_400, 3_600)], ids=["soon", "past", "absurd"]
+)
+async def test_retry_after_may_be_a_date(world: World, status: int, ahead_s: int, waited_s: int) -> None:
+    asked = format_datetime(moment_of(Instant(world.clock.now() + ahead_s * SECOND)), usegmt=True)
+    async with receiving(answers(status, retry_after=asked)) as receiver:
+        post = Post(world)
+        await post.create(receiver)
+        await post.ends_a_job()
+        await post.goes()
+
+        wait = (await post.one()).due_at - world.clock.now()
+        # A date has whole seconds.
+        assert (waited_s - 1) * SECOND <= wait <= max(waited_s, 30) * SECOND
 
 
 @pytest.mark.req("RISK-03")
@@ -491,6 +519,26 @@ async def test_deleting_an_endpoint_and_pruning_leave_nothing_behind(world: Worl
         await post.queue.webhooks.delete(endpoint.id, owner="ann")
         for table in ("endpoints", "outbox", "events", "deliveries", "attempts"):
             assert await world.rows(f"SELECT * FROM webhook_{table}") == [], table
+
+
+async def test_what_is_known_of_a_host_is_forgotten_with_the_last_endpoint_there(world: World) -> None:
+    async with receiving(answers(500)) as receiver:
+        post = Post(world)
+        webhooks = post.queue.webhooks
+        one = await post.create(receiver)
+        another, _ = await webhooks.create(f"{receiver.url}/other", owner="ann")
+        bobs = await post.create(receiver, owner="bob")
+        for endpoint in (one, bobs):
+            await webhooks.test(endpoint.id, owner=endpoint.owner)
+        await post.goes()
+
+        known = "SELECT owner_user_id FROM webhook_hosts ORDER BY owner_user_id"
+        await webhooks.delete(one.id, owner="ann")
+        assert await world.rows(known) == [("ann",), ("bob",)], "she has another there"
+        await webhooks.delete(another.id, owner="ann")
+        assert await world.rows(known) == [("bob",)]
+        await webhooks.delete(bobs.id, owner="bob")
+        assert await world.rows(known) == []
 
 
 async def test_nothing_is_written_down_while_nobody_asks(world: World) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from duly.application.logs import Logs
 from duly.domain.ids import JobId
-from duly.domain.instants import Micros
+from duly.domain.instants import Instant, Micros
 from duly.domain.logs import LogLevel, LogLine, Progress
 from duly.domain.tokens import Role
 from duly.http.events import LINES_AT_ONCE, Place
@@ -260,6 +260,44 @@ async def test_a_revoked_token_ends_its_streams(site: Site, monkeypatch: pytest.
         assert (await anext(events)).name == "status"
         await site.queue.tokens.revoke(token.id, owner=None)
         assert [event async for event in events] == []
+
+
+async def test_a_token_that_expires_ends_its_streams(quick_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("duly.http.events.WELCOME_FOR", 0)
+    run = await _triggered(quick_site)
+    soon = Instant(quick_site.queue.storage.clock.now() + 5_000_000)
+    _, secret = await quick_site.queue.tokens.create(owner="ann", role=Role.ADMIN, expires_at=soon)
+
+    async with quick_site.served() as served:
+        headers = {"Authorization": f"Bearer {secret}"}
+        async with _stream(served, run["id"], **headers) as events:
+            assert [event.name async for event in events] == ["status"]
+        assert quick_site.queue.storage.clock.now() >= soon
+        async with httpx2.AsyncClient() as client:
+            is_problem(await client.get(f"{served.url}/api/v1/runs/{run['id']}/events", headers=headers), 401)
+
+
+async def test_a_token_revoked_while_much_is_read_ends_its_stream(
+    quick_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duly.http.events.WELCOME_FOR", 0)
+    run = await _triggered(quick_site)
+    await _say(quick_site, run["job_id"], *range(1, 5 * LINES_AT_ONCE))
+    token, secret = await quick_site.queue.tokens.create(owner="ann", role=Role.ADMIN)
+    read, pages = Logs.lines, list[int]()
+
+    async def revoking(self: Logs, job_id: JobId, *, after: int = 0, most: int = 1_000) -> list[LogLine]:
+        pages.append(after)
+        if len(pages) == 2:
+            await quick_site.queue.tokens.revoke(token.id, owner=None)
+        return await read(self, job_id, after=after, most=most)
+
+    monkeypatch.setattr(Logs, "lines", revoking)
+    async with quick_site.served() as served, _stream(served, run["id"], Authorization=f"Bearer {secret}") as events:
+        lines = [event async for event in events if event.name == "log"]
+
+    assert len(lines) == LINES_AT_ONCE + 1
+    assert pages == [0, LINES_AT_ONCE]
 
 
 @pytest.mark.parametrize(

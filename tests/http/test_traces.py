@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from duly.application.untraced import Untraced
 from duly.bootstrap import Registry
-from duly.bootstrap import queue as bootstrap_queue
+from duly.bootstrap import graphs as wiring
 from duly.domain.traces import trace_id_from, trace_of
 from duly.system.tracing import OtelTracing, provider_named
 from tests.http.site import Site
@@ -24,7 +24,7 @@ TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     exporter, provider = InMemorySpanExporter(), provider_named("duly")
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(bootstrap_queue, "_tracing", lambda: OtelTracing(provider))
+    monkeypatch.setattr(wiring, "_tracing", lambda: OtelTracing(provider))
     yield exporter
     provider.shutdown()
 
@@ -81,7 +81,7 @@ async def test_worker_service_and_graph_are_in_one_trace_which_the_run_keeps(
 async def test_without_a_backend_the_run_has_its_trace_id_and_passes_it_on(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bootstrap_queue, "_tracing", Untraced)
+    monkeypatch.setattr(wiring, "_tracing", Untraced)
     heard: list[str] = []
 
     async def graph(call: Any) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from duly.application.batch import Drawn
-from duly.application.schedules import ACTIVE, DELETED, Changed, Changes, Schedules, is_over, is_so, require_target
+from duly.application.schedule_checks import require_target
+from duly.application.schedules import ACTIVE, DELETED, Changed, Changes, Schedules, is_over, is_so
 from duly.domain.declarations import Declaration, Declared, Reconciled
 from duly.domain.errors import InvalidInput
 from duly.domain.graph_targets import grant_of

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from duly.application.fan_out import FanOut
 from duly.application.webhooks import disable
-from duly.domain.ids import Owner
 from duly.domain.instants import Instant
+from duly.domain.webhooks.calls import Calls
 from duly.domain.webhooks.deliveries import (
     DEFAULT_PACE,
     GIVEN_UP,
@@ -16,12 +17,10 @@ from duly.domain.webhooks.deliveries import (
     after,
 )
 from duly.domain.webhooks.endpoints import GONE, Endpoint
-from duly.domain.webhooks.events import Ended, Event
 from duly.ports.dice import Dice
 from duly.ports.storage import Storage, Transaction
 from duly.ports.webhooks import Wording
 
-FAN_OUT_BATCH = 100
 _DISABLED = "the webhook is disabled"
 
 
@@ -43,41 +42,18 @@ class Deliveries:
 
     async def fan_out(self) -> bool:
         """Makes events and deliveries of what has ended; answers whether there may be more."""
-        now = self.storage.clock.now()
-        drawn = [self.dice.new_id("evt") for _ in range(FAN_OUT_BATCH)]
+        return await self._fan_out.some()
 
-        async def work(tx: Transaction) -> int:
-            found = await tx.webhooks.ended(FAN_OUT_BATCH)
-            listening: dict[Owner | None, Sequence[Endpoint]] = {}
-            for event_id, ended in zip(drawn, found, strict=False):
-                if ended.owner not in listening:
-                    listening[ended.owner] = await tx.webhooks.listening_to(ended.owner)
-                wanting = [each for each in listening[ended.owner] if each.wants(ended)]
-                if wanting:
-                    await self._tell(tx, event_id, ended, wanting, now)
-            await tx.webhooks.take([ended.seq for ended in found])
-            return len(found)
+    async def look_again(self) -> None:
+        """At what was set aside; to be done once, when a courier starts."""
+        await self._fan_out.look_again()
 
-        return await self.storage.transact(work) == FAN_OUT_BATCH
+    @property
+    def _fan_out(self) -> FanOut:
+        return FanOut(self.storage, self.dice, self.wording, self.pace)
 
-    async def _tell(
-        self, tx: Transaction, event_id: str, ended: Ended, wanting: Sequence[Endpoint], now: Instant
-    ) -> None:
-        subject_id, body = self.wording(ended)
-        event = Event(
-            id=event_id,
-            type=ended.type,
-            owner=ended.owner,
-            subject_id=subject_id,
-            occurred_at=ended.occurred_at,
-            body=body,
-        )
-        # Named by both, so that a rerun names them alike; an event's deliveries sort as their events do.
-        deliveries = [(f"dlv_{event_id.removeprefix('evt_')}{place:x}", each.id) for place, each in enumerate(wanting)]
-        await tx.webhooks.tell(event, deliveries, now=now, give_up=Instant(now + self.pace.give_up_after))
-
-    async def claim(self, most: int) -> list[Errand]:
-        """The next deliveries, which nobody else gets until the lease is over."""
+    async def claim(self, most: int, *, under_way: Sequence[Endpoint] = ()) -> list[Errand]:
+        """The next deliveries, which nobody else gets until the lease is over, beside calls that are under way."""
         now, claim = self.storage.clock.now(), self.dice.new_id("clm")
 
         is_again = False
@@ -89,10 +65,33 @@ class Deliveries:
             is_again = True
             if held:
                 return held
+            calls = Calls(most + len(under_way), under_way)
             due = await tx.webhooks.due(now, most, claim=claim)
-            return [errand for errand in due if await self._take(tx, errand, now)]
+            errands = [errand for errand in due if await self._join(tx, calls, errand, now)]
+            if len(due) == most > len(errands):
+                errands += await self._one_of_each_in_turn(tx, calls, claim, now)
+            return errands
 
         return await self.storage.transact(work)
+
+    async def _one_of_each_in_turn(self, tx: Transaction, calls: Calls, claim: str, now: Instant) -> list[Errand]:
+        """When those who have enough stand in front of those who have not."""
+        errands: list[Errand] = []
+        waiting = await tx.webhooks.endpoints_due(now)
+        while calls.free > 0 and (waiting := [each for each in waiting if calls.may_join(each)]):
+            endpoint = min(waiting, key=calls.rank)
+            errand = await tx.webhooks.next_due_of(endpoint, now, claim=claim)
+            if errand is not None and await self._join(tx, calls, errand, now):
+                errands.append(errand)
+            else:
+                waiting.remove(endpoint)
+        return errands
+
+    async def _join(self, tx: Transaction, calls: Calls, errand: Errand, now: Instant) -> bool:
+        if not calls.may_join(errand.endpoint) or not await self._take(tx, errand, now):
+            return False
+        calls.join(errand.endpoint)
+        return True
 
     async def _take(self, tx: Transaction, errand: Errand, now: Instant) -> bool:
         """Whether it may be sent now; if not, it waits, or has failed."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from duly.application.accounts import CURRENCY
 from duly.application.batch import Drawn
-from duly.application.schedules import ACTIVE, Changed, Changes, Schedules, is_over, is_so, require_pool
+from duly.application.schedule_checks import require_pool
+from duly.application.schedules import ACTIVE, Changed, Changes, Schedules, is_over, is_so
 from duly.domain.billing import Account, PaymentRequired, VirtualKey
 from duly.domain.declarations import Declaration
 from duly.domain.errors import InvalidInput

@@ -1,4 +1,4 @@
-"""What owners do with schedules: define, edit, pause, resume, delete, look, run now, backfill.
+"""What owners do with schedules: define, edit, pause, resume, delete; they look and run by hand as well.
 
 Every change first opens what is due until now, then appends a revision. `owner` is the caller, who sees only its own;
 an operator names none.
@@ -6,30 +6,25 @@ an operator names none.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import count
 from typing import Any
 
-from duly.application.batch import MOST_ROWS, Batch, Drawn, draw, refusal_of
+from duly.application.batch import Batch, Drawn
 from duly.application.graph_grants import GraphGrants, assign_in
 from duly.application.openings import open_before_change, outages_until
-from duly.application.pace import Pace
-from duly.application.places import Places
+from duly.application.schedule_checks import known_schedule, require_living, require_plan, require_target
+from duly.application.schedule_looks import MOST_NUMBERED, ScheduleLooks
+from duly.application.schedule_runs import ScheduleRuns
 from duly.application.stopping import end_run
-from duly.application.template_targets import snapshot_for
-from duly.domain.backfills import MOST_BACKFILLED, Backfill, backfill_of
 from duly.domain.cadence import Cadence
 from duly.domain.decisions import Decision
 from duly.domain.errors import InvalidInput
 from duly.domain.graph_targets import is_alike
-from duly.domain.ids import Owner, PoolName, RunId, ScheduleId
+from duly.domain.ids import RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant
 from duly.domain.policies import Policies
-from duly.domain.runs import Run, RunKind
 from duly.domain.schedules import (
     LONGEST_ID,
-    Fire,
-    Revision,
     Schedule,
     ScheduleExists,
     ScheduleState,
@@ -39,13 +34,8 @@ from duly.domain.schedules import (
     require_fires,
 )
 from duly.domain.texts import text_of, whole_number_of
-from duly.ports.dice import Dice
-from duly.ports.storage import Storage, Transaction
+from duly.ports.storage import Transaction
 from duly.ports.telemetry import Telemetry
-
-LONGEST_KEY = 64
-_MOST_LISTED = 1_000
-_MOST_NUMBERED = 2**63 - 1
 
 Changes = Mapping[str, Any]
 
@@ -65,13 +55,9 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedules:
+class Schedules(ScheduleRuns):
     """`defaults` are the policies of a schedule that names none."""
 
-    storage: Storage
-    dice: Dice
-    places: Places
-    pace: Pace
     defaults: Policies
     telemetry: Telemetry
     graphs: GraphGrants
@@ -109,7 +95,7 @@ class Schedules:
     ) -> Schedule:
         drawn = self.draw()
         policies = self.defaults if policies is None else policies
-        _require_plan(target=target, policies=policies)
+        require_plan(target=target, policies=policies)
         changes = {"cadence": cadence, "target": target, "policies": policies, **_switched(enabled)}
         if not anew and is_over(cadence, drawn.now) and (over := await self._so_already(schedule_id, owner, changes)):
             return over
@@ -157,7 +143,7 @@ class Schedules:
 
         `enabled` also pauses or resumes it, in the same revision.
         """
-        _require_plan(target=target, policies=policies)
+        require_plan(target=target, policies=policies)
         given = {"cadence": cadence, "target": target, "policies": policies}
         changes = {name: value for name, value in given.items() if value is not None}
         changes |= {} if enabled is None else _switched(enabled)
@@ -191,7 +177,7 @@ class Schedules:
         withdraw: bool = False,
     ) -> Schedule:
         if expected_revision is not None:
-            whole_number_of(expected_revision, field="expected_revision", least=1, most=_MOST_NUMBERED)
+            whole_number_of(expected_revision, field="expected_revision", least=1, most=MOST_NUMBERED)
         if not isinstance(withdraw, bool):
             raise InvalidInput("withdraw", f"is a {type(withdraw).__name__}", fix="use True or False")
         drawn = self.draw()
@@ -201,12 +187,12 @@ class Schedules:
 
         async def work(tx: Transaction) -> Changed:
             is_rerun = next(earlier_runs) > 0
-            schedule = await _known(tx, schedule_id, owner, lock=True)
+            schedule = await known_schedule(tx, schedule_id, owner, lock=True)
             meant = await granting.target_in(tx, schedule.id, schedule.owner)
             asked = changes if meant is None else {**changes, "target": meant}
             # An earlier run of this work, whose answer was lost, may have made the schedule what it is.
             if not (is_rerun and schedule.updated_at == drawn.now and is_so(schedule, asked)):
-                _require_living(schedule)
+                require_living(schedule)
                 schedule.require_revision(expected_revision)
             if "target" in changes:
                 await require_target(tx, asked["target"], schedule.owner)
@@ -262,126 +248,10 @@ class Schedules:
             why = f"withdrawn: its schedule came to revision {schedule.revision}, {schedule.state}"
             await end_run(tx, RunId(run_id), why=why, now=drawn.now, pace=self.pace)
 
-    # Looking
-
-    async def get(self, schedule_id: str, *, owner: str | None) -> Schedule:
-        return await self.storage.read(lambda tx: _living(tx, schedule_id, owner))
-
-    async def upcoming(self, schedule_id: str, *, owner: str | None, most: int = 5) -> Sequence[Fire]:
-        """The next slots and when they fire; none, unless the schedule is active."""
-        whole_number_of(most, field="most", least=1, most=_MOST_LISTED)
-        return (await self.get(schedule_id, owner=owner)).upcoming(most)
-
-    async def revisions(self, schedule_id: str, *, owner: str | None) -> Sequence[Revision]:
-        """First to last, of a deleted schedule too."""
-
-        async def work(tx: Transaction) -> Sequence[Revision]:
-            return await tx.schedules.revisions((await _known(tx, schedule_id, owner)).id)
-
-        return await self.storage.read(work)
-
-    async def runs(
-        self, schedule_id: str, *, owner: str | None, before: Instant | None = None, most: int = 100
-    ) -> Sequence[Run]:
-        """The newest slots first, of a deleted schedule too; `before` is the slot of the last one seen.
-
-        Runs that share a slot come together, so a page may be shorter than asked while more are to come.
-        """
-        whole_number_of(most, field="most", least=1, most=_MOST_LISTED)
-        if before is not None:
-            whole_number_of(before, field="before", least=-_MOST_NUMBERED, most=_MOST_NUMBERED)
-
-        async def work(tx: Transaction) -> Sequence[Run]:
-            schedule = await _known(tx, schedule_id, owner)
-            return _whole_slots(await tx.ledger.of_schedule(schedule.id, before=before, most=most + 1), most)
-
-        return await self.storage.read(work)
-
-    # Runs that no cadence planned
-
-    async def run_now(self, schedule_id: str, *, owner: str | None, key: str | None = None) -> Run:
-        """A run by hand, paused or not, in the schedule's lane. The same key again answers the same run."""
-        own_key = self._own_key(RunKind.MANUAL, key)
-        drawn = self.draw(rows=1)
-
-        async def work(tx: Transaction) -> Run:
-            schedule = await _living(tx, schedule_id, owner, lock=True)
-            runs = await tx.ledger.by_key(schedule.id, own_key)
-            if not runs:
-                runs = await self._add(tx, schedule, [drawn.now // SECOND], drawn, kind=RunKind.MANUAL, own_key=own_key)
-            return runs[0]
-
-        return await self.storage.transact(work)
-
-    async def preview_backfill(
-        self, schedule_id: str, *, owner: str | None, start: datetime, end: datetime, cap: int = 100
-    ) -> Backfill:
-        """What `backfill` would run: how many, and which."""
-        now = self.storage.clock.now()
-
-        async def work(tx: Transaction) -> Backfill:
-            schedule = await _living(tx, schedule_id, owner)
-            return backfill_of(schedule.cadence, start, end, cap=cap, now=now)
-
-        return await self.storage.read(work)
-
-    async def backfill(
-        self,
-        schedule_id: str,
-        *,
-        owner: str | None,
-        start: datetime,
-        end: datetime,
-        cap: int = 100,
-        key: str | None = None,
-    ) -> Sequence[Run]:
-        """Runs the schedule as it is now for fires of the past, oldest first, in its lane; refused beyond the cap.
-
-        The same key again answers the same runs, and adds those of a longer span.
-        """
-        own_key = self._own_key(RunKind.BACKFILL, key)
-        drawn = self.draw(rows=whole_number_of(cap, field="cap", least=1, most=MOST_BACKFILLED))
-
-        async def work(tx: Transaction) -> Sequence[Run]:
-            schedule = await _living(tx, schedule_id, owner, lock=True)
-            asked = backfill_of(schedule.cadence, start, end, cap=cap, now=drawn.now)
-            asked.require_fit()
-            slots = [instant // SECOND for instant in asked.instants]
-            return await self._add(tx, schedule, slots, drawn, kind=RunKind.BACKFILL, own_key=own_key)
-
-        return await self.storage.transact(work)
-
-    async def _add(
-        self, tx: Transaction, schedule: Schedule, slots: Sequence[int], drawn: Drawn, *, kind: RunKind, own_key: str
-    ) -> list[Run]:
-        await require_target(tx, schedule.target, schedule.owner, taking=True)
-        batch = Batch(drawn, self.pace)
-        batch.add(schedule, slots, kind=kind, own_key=own_key)
-        await batch.save(tx)
-        return await tx.ledger.by_key(schedule.id, own_key)
-
-    def _own_key(self, kind: RunKind, key: str | None) -> str:
-        key = self.dice.new_id("key") if key is None else text_of(key, field="key", longest=LONGEST_KEY)
-        return f"{kind}:{key}"
-
-    def draw(self, *, rows: int = MOST_ROWS) -> Drawn:
-        return draw(self.storage.clock, self.dice, self.places, rows=rows)
-
-    async def list(self, *, owner: str | None, after: str | None = None, most: int = 100) -> Sequence[Schedule]:
-        """In order of id, tombstones left out; `after` is the id of the last one seen."""
-        whole_number_of(most, field="most", least=1, most=_MOST_LISTED)
-        whose = None if owner is None else Owner(text_of(owner, field="owner"))
-        last = None if after is None else ScheduleId(text_of(after, field="after"))
-
-        async def work(tx: Transaction) -> Sequence[Schedule]:
-            return await tx.schedules.of_owner(whose, after=last, most=most)
-
-        return await self.storage.read(work)
-
     # The same in the words of ScheduleControl.
     update = edit
-    trigger = run_now
-    describe = get
+    trigger = ScheduleRuns.run_now
+    describe = ScheduleLooks.get
 
 
 def _switched(enabled: bool) -> Changes:
@@ -399,54 +269,3 @@ def is_so(schedule: Schedule, changes: Changes) -> bool:
 def _mended(schedule: Schedule, changes: Changes) -> Changes:
     """A broken schedule that is changed is to work again, unless another state is asked for."""
     return {**ACTIVE, **changes} if schedule.state is ScheduleState.BROKEN else changes
-
-
-async def _known(tx: Transaction, schedule_id: str, owner: str | None, *, lock: bool = False) -> Schedule:
-    """A schedule of the caller's, or its tombstone."""
-    find = tx.schedules.lock if lock else tx.schedules.get
-    schedule = await find(ScheduleId(text_of(schedule_id, field="id")))
-    if schedule is None or owner not in (None, schedule.owner):
-        raise UnknownSchedule(schedule_id)
-    return schedule
-
-
-async def _living(tx: Transaction, schedule_id: str, owner: str | None, *, lock: bool = False) -> Schedule:
-    schedule = await _known(tx, schedule_id, owner, lock=lock)
-    _require_living(schedule)
-    return schedule
-
-
-def _require_living(schedule: Schedule) -> None:
-    if schedule.state is ScheduleState.DELETED:
-        raise UnknownSchedule(schedule.id)
-
-
-def _require_plan(*, target: Target | None, policies: Policies | None) -> None:
-    if target is not None and not isinstance(target, Target):
-        raise InvalidInput("target", f"is a {type(target).__name__}", fix="use a Target")
-    if policies is not None and not isinstance(policies, Policies):
-        raise InvalidInput("policies", f"is a {type(policies).__name__}", fix="use Policies")
-
-
-async def require_target(tx: Transaction, target: Target, owner: Owner, *, taking: bool = False) -> None:
-    """Its pool, or the template that it names, which has to take its params."""
-    pool = target.pool
-    if target.template is not None:
-        pool = (await snapshot_for(tx, target.kind, target.payload, owner)).new.pool
-    await require_pool(tx, pool, taking=taking)
-
-
-async def require_pool(tx: Transaction, name: PoolName, *, taking: bool = False) -> None:
-    """A pool that is there, and one that takes jobs now if one is to be put."""
-    pool = await tx.pools.get(name)
-    refusal = refusal_of(pool, name)
-    if refusal is not None and (pool is None or taking):
-        raise refusal
-
-
-def _whole_slots(runs: list[Run], most: int) -> Sequence[Run]:
-    """The page of at most so many runs, ending where a slot's runs end: the next one begins with an earlier slot."""
-    if len(runs) <= most:
-        return runs
-    page = [run for run in runs if run.scheduled_for > runs[most].scheduled_for]
-    return page or runs[:most]

@@ -203,8 +203,9 @@ class Webhooks:
             # An earlier run of this work, whose answer was lost, may have deleted it.
             if is_found and endpoint is None:
                 return
-            is_found = _known(endpoint, endpoint_id, owner) is not None
-            await tx.webhooks.delete(endpoint_id)
+            known = _known(endpoint, endpoint_id, owner)
+            is_found = True
+            await tx.webhooks.delete(known)
 
         await self.storage.transact(work)
 
@@ -281,6 +282,10 @@ class Webhooks:
         while pruned := await self.storage.transact(work):
             count += pruned
         return count
+
+    async def set_aside(self) -> tuple[int, str | None]:
+        """How many ends no courier could read, and why one of them; for operators."""
+        return await self.storage.read(lambda tx: tx.webhooks.aside())
 
     async def _change(
         self, endpoint_id: str, owner: str | None, change: Callable[[Endpoint, Instant], Endpoint]

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from duly.application.batch import Drawn
-from duly.application.schedules import ACTIVE, Changed, Schedules, is_over, is_so, require_pool
+from duly.application.schedule_checks import require_pool
+from duly.application.schedules import ACTIVE, Changed, Schedules, is_over, is_so
 from duly.application.workflow_targets import serving_grant, target_of
 from duly.domain.cadence import Cadence
 from duly.domain.grants import Grant

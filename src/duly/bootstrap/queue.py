@@ -1,137 +1,46 @@
 """The use cases and the processes that do them, on one store."""
 
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
-from duly.application.accounts import Accounts
 from duly.application.attempts import AttemptPace
-from duly.application.audit import Audit
-from duly.application.budgets import Budgets
-from duly.application.checkpoints import Checkpoints
-from duly.application.dag_runs import DagRuns
-from duly.application.declarations import Declarations
 from duly.application.deliveries import Deliveries
 from duly.application.directs import Directs
-from duly.application.execution_events import ExecutionEvents
 from duly.application.executions import Executions
-from duly.application.governance import Governance
-from duly.application.grants import Grants
-from duly.application.graph_grants import GraphGrants
-from duly.application.groups import Groups
-from duly.application.health import Health
 from duly.application.jobs import Jobs
-from duly.application.launches import Launches
-from duly.application.logs import Logs
-from duly.application.money import Money
-from duly.application.money_audit import MoneyAudit
-from duly.application.order import Order
-from duly.application.places import Places
-from duly.application.pools import Pools
-from duly.application.registrar import Registrar
-from duly.application.requests import Requests
-from duly.application.reviews import Reviews
-from duly.application.runs import Runs
-from duly.application.schedules import Schedules
-from duly.application.sessions import Sessions
-from duly.application.tally import Tally
 from duly.application.telling import Everybody
-from duly.application.templates import Templates
-from duly.application.tickets import Tickets
-from duly.application.timekeeping import Timekeeping
-from duly.application.tokens import Tokens
-from duly.application.webhooks import EndpointBook, Webhooks
-from duly.application.why import Why
-from duly.application.workflow_targets import Payer
-from duly.application.workflows import Workflows
+from duly.bootstrap.graphs import executions_on, graph_runs_on
 from duly.bootstrap.stores import is_postgres, open_storage, reading, require_database, storage_opener
+from duly.bootstrap.use_cases import WiredUseCases
 from duly.courier.courier import Courier
-from duly.domain.billing import FreeModels
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
 from duly.domain.instants import Micros
 from duly.domain.webhooks.deliveries import DEFAULT_PACE, DeliveryPace
 from duly.domain.webhooks.events import Ended
-from duly.graphs.dag import DagGraphs
-from duly.graphs.langgraph import LangGraphs
-from duly.graphs.python import PythonGraphs
-from duly.graphs.registry import Registry as Registry  # noqa: PLC0414 - front doors take it from here
-from duly.graphs.router import Provider, Router
-from duly.ports.dice import Dice
+from duly.graphs.registry import Registry
 from duly.ports.storage import ReadOnlyStorage, Storage
 from duly.ports.telemetry import Telemetry
-from duly.ports.tracing import Tracing
-from duly.settings import Settings as Settings  # noqa: PLC0414 - front doors take it from here
-from duly.storage.facts import StoreFacts as StoreFacts  # noqa: PLC0414 - front doors take it from here
+from duly.settings import Settings
 from duly.system.dice import SystemDice
-from duly.system.prices import TablePrices
-from duly.system.tracing import tracing_of
 from duly.timekeeper.timekeeper import Timekeeper
-from duly.worker.calls import Call as Call  # noqa: PLC0414
-from duly.worker.commands import command as command  # noqa: PLC0414
-from duly.worker.commands import commands as commands  # noqa: PLC0414
-from duly.worker.context import JobContext as JobContext  # noqa: PLC0414
-from duly.worker.context import Stopped as Stopped  # noqa: PLC0414
-from duly.worker.direct_calls import DirectCalls as DirectCalls  # noqa: PLC0414
-from duly.worker.handlers import DoNotRetry as DoNotRetry  # noqa: PLC0414
-from duly.worker.handlers import Handler as Handler  # noqa: PLC0414
+from duly.worker.direct_calls import DirectCalls
+from duly.worker.handlers import Handler
 from duly.worker.pulse import OwnThread, ThreadPulse
-from duly.worker.traces import own_frames as own_frames  # noqa: PLC0414
-from duly.worker.worker import GRACE as GRACE  # noqa: PLC0414
-from duly.worker.worker import PATIENCE
-from duly.worker.worker import Worker as Worker  # noqa: PLC0414
+from duly.worker.worker import PATIENCE, Worker
 
 if TYPE_CHECKING:
     from duly.courier.sender import HttpSender
     from duly.system.telemetry import Telemetry as Meter
-    from duly.worker.graph_runs import GraphRuns as GraphRuns  # noqa: PLC0414
+    from duly.worker.graph_runs import GraphRuns
 
 T = TypeVar("T")
-# Whoever hears nothing for so long asks again, under the same key.
-_LONGEST_ANSWER_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
-    """The durable queue on one store: a use case per method, a noun per attribute."""
-
-    settings: Settings
-    storage: Storage
-    dice: Dice
-    accounts: Accounts
-    audit: Audit
-    budgets: Budgets
-    declarations: Declarations
-    execution_events: ExecutionEvents
-    governance: Governance
-    grants: Grants
-    groups: Groups
-    health: Health
-    jobs: Jobs
-    logs: Logs
-    money: Money
-    money_audit: MoneyAudit
-    order: Order
-    pools: Pools
-    requests: Requests
-    reviews: Reviews
-    runs: Runs
-    schedules: Schedules
-    sessions: Sessions
-    templates: Templates
-    tickets: Tickets
-    timekeeping: Timekeeping
-    tokens: Tokens
-    why: Why
-    workflows: Workflows
-    dag_runs: DagRuns
-    webhooks: Webhooks
-    launches: Launches
-    registrar: Registrar
-    telemetry: Telemetry
-    meter: "Meter | None" = None
+class Queue(WiredUseCases):
+    """The durable queue on one store: its use cases, and the processes that do them."""
 
     @classmethod
     async def observed(cls, settings: Settings, *listeners: Telemetry) -> Self:
@@ -143,50 +52,6 @@ class Queue:
     @classmethod
     async def open(cls, settings: Settings, telemetry: Telemetry | None = None) -> Self:
         return cls.on(await open_storage(settings), SystemDice(), settings, telemetry)
-
-    @classmethod
-    def on(cls, storage: Storage, dice: Dice, settings: Settings, telemetry: Telemetry | None = None) -> Self:
-        places, pace, prices = Places(), settings.pace, TablePrices(settings.free_models or FreeModels())
-        telemetry = Tally() if telemetry is None else telemetry
-        schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry, GraphGrants(dice, prices))
-        accounts = Accounts(storage, dice, prices)
-        payer = Payer(accounts, schedules.graphs)
-        return cls(
-            settings=settings,
-            storage=storage,
-            dice=dice,
-            accounts=accounts,
-            audit=Audit(storage=storage, outage_after=pace.outage_after),
-            budgets=Budgets(storage, dice),
-            declarations=Declarations(schedules),
-            execution_events=ExecutionEvents(storage),
-            governance=Governance(schedules),
-            grants=Grants(storage, dice),
-            groups=Groups(storage, dice, pace, EndpointBook(dice, settings.addresses), places),
-            health=Health(storage, pace),
-            jobs=Jobs(storage, dice, places),
-            logs=Logs(storage),
-            money=Money(storage, dice, prices),
-            money_audit=MoneyAudit(storage=storage),
-            order=Order(storage),
-            pools=Pools(storage),
-            requests=Requests(storage, dice),
-            reviews=Reviews(storage),
-            runs=Runs(storage, pace),
-            schedules=schedules,
-            sessions=Sessions(storage, dice),
-            templates=Templates(storage, EndpointBook(dice, settings.addresses)),
-            tickets=Tickets(storage, dice),
-            timekeeping=Timekeeping(storage, dice, places, pace),
-            tokens=Tokens(storage, dice),
-            why=Why(storage=storage, outage_after=pace.outage_after),
-            workflows=Workflows(storage, dice, schedules, payer),
-            dag_runs=DagRuns(storage),
-            webhooks=Webhooks(storage, dice, settings.addresses),
-            launches=Launches(storage, dice, payer),
-            registrar=Registrar(storage, dice, schedules, payer),
-            telemetry=telemetry,
-        )
 
     def within(self, connection: object) -> Jobs:
         """Puts in the transaction of a caller's own Postgres connection: committed with it, and gone with it."""
@@ -242,67 +107,11 @@ class Queue:
 
     def executions(self, graphs: Registry, *, pace: AttemptPace | None = None) -> Executions:
         """The execution service for these graphs; what runs them is loaded when it first runs."""
-        return Executions(
-            storage=self.storage,
-            dice=self.dice,
-            graphs=Router(graphs, self._graph_providers()),
-            grants=self.grants,
-            accounts=self.accounts,
-            money=self.money,
-            schedules=self.schedules,
-            pace=pace or AttemptPace(),
-            tracing=_tracing(),
-        )
-
-    def _graph_providers(self) -> dict[str, Provider]:
-        providers: dict[str, Provider] = {
-            "python": PythonGraphs(),
-            "langgraph": LangGraphs(Checkpoints(self.storage)),
-            "dag": DagGraphs(runs=self.dag_runs, clock=self.storage.clock, dice=self.dice),
-        }
-        if self.settings.graph_secret:
-            # An HTTP client takes a tenth of a second to load.
-            from duly.graphs.http import HttpGraphs  # noqa: PLC0415
-
-            providers["http"] = HttpGraphs(self.storage.clock, self.settings.graph_secret.encode())
-        return providers
+        return executions_on(self, graphs, pace=pace)
 
     def graph_runs(self, graphs: Registry, *, pace: AttemptPace | None = None) -> "GraphRuns":
-        """The handler of `graph.run`: asks the execution service that the settings name, or one in this process.
-
-        Either way it is an HTTP call with the same token: one path, one contract.
-        """
-        # What they need takes a tenth of a second to load, and only those who run graphs need it.
-        import httpx2  # noqa: PLC0415
-
-        from duly.http.executions import internal_api  # noqa: PLC0415
-        from duly.http.services import ServiceAccess  # noqa: PLC0415
-        from duly.worker.graph_runs import GraphRuns  # noqa: PLC0415
-
-        secret, url = self.settings.internal_api_token, self.settings.internal_api_url
-        transport: httpx2.AsyncBaseTransport | None = None
-        service: Executions | None = None
-        if url is None:
-            secret = secret or self.dice.secret()
-            service = self.executions(graphs, pace=pace)
-            transport = httpx2.ASGITransport(internal_api(self, service, ServiceAccess(secret=secret)))
-        else:
-            secret = internal_token(self.settings)
-        client = httpx2.AsyncClient(
-            base_url=url or "http://127.0.0.1",
-            transport=transport,
-            timeout=httpx2.Timeout(_LONGEST_ANSWER_S, connect=10.0),
-            headers={"Authorization": f"Bearer {secret}", "X-Duly-Service": "duly-worker"},
-        )
-        return GraphRuns(
-            clock=self.storage.clock,
-            jobs=self.jobs,
-            grants=self.grants,
-            runs=self.runs,
-            client=client,
-            executions=service,
-            tracing=_tracing(),
-        )
+        """The handler of `graph.run`: asks the execution service that the settings name, or one in this process."""
+        return graph_runs_on(self, graphs, pace=pace)
 
     def timekeeper(self) -> Timekeeper:
         """A timekeeper whose heart beats in a thread with a connection of its own; memory has only one."""
@@ -370,25 +179,11 @@ async def changing(settings: Settings, change: Callable[[Queue], Awaitable[T]], 
         await queue.close()
 
 
-def internal_token(settings: Settings) -> str:
-    if settings.internal_api_token is None:
-        raise InvalidInput(
-            "DULY_INTERNAL_API_TOKEN", "is not set", fix="set it alike for the execution service and for every worker"
-        )
-    return settings.internal_api_token
-
-
 def _worded(ended: Ended) -> tuple[str, str]:
     """Shapes are imported where something is told: most programs tell nobody."""
     from duly.wire.webhooks import worded  # noqa: PLC0415
 
     return worded(ended)
-
-
-@cache
-def _tracing() -> Tracing:
-    """One for the process: what sends spans has a thread of its own."""
-    return tracing_of(os.environ)
 
 
 def _new_meter() -> "Meter":

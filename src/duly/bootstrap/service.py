@@ -2,13 +2,21 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
-from duly.bootstrap.queue import Queue, internal_token
+from duly.application.executions import Executions
+from duly.bootstrap.graphs import internal_token
+from duly.bootstrap.queue import Queue
 from duly.domain.instants import Micros
 from duly.graphs.registry import Registry
+from duly.settings import Settings
 from duly.worker.direct_calls import DirectCalls
 from duly.worker.handlers import Handler
+
+if TYPE_CHECKING:
+    from duly.http.services import ServicesToo
 
 
 async def serve(
@@ -28,34 +36,40 @@ async def serve(
     it takes direct calls, which may go on for the grace once it is told to stop.
     The API is imported where it is served: whoever only uses the queue does not wait for a web framework.
     """
-    from duly.http.access import Access  # noqa: PLC0415
     from duly.http.api import create_api  # noqa: PLC0415
-    from duly.http.cron import PREFIXES  # noqa: PLC0415
     from duly.http.executions import add_internal_api  # noqa: PLC0415
     from duly.http.inbound import Inbound  # noqa: PLC0415
     from duly.http.server import serve as serve_api  # noqa: PLC0415
-    from duly.http.services import ServiceAccess, ServicesToo  # noqa: PLC0415
+    from duly.http.services import ServiceAccess  # noqa: PLC0415
 
-    public = Access.at(host, asks_for_tokens=queue.settings.loopback == "tokens")
-    token = queue.settings.internal_api_token
-    services = None if token is None else ServiceAccess(secret=token)
+    settings = queue.settings
     api = create_api(
         queue,
-        access=ServicesToo(is_local=public.is_local, services=services, prefixes=PREFIXES),
+        access=_access(settings, host),
         metrics=metrics or queue.metrics,
-        secrets=Inbound(standard=queue.settings.inbound_secret, plane=queue.settings.plane_secret),
+        secrets=Inbound(standard=settings.inbound_secret, plane=settings.plane_secret),
+        streams_per_token=settings.streams_per_token,
     )
     executions = None if graphs is None else queue.executions(graphs)
     if executions is not None:
-        secret, public_key = internal_token(queue.settings), queue.settings.internal_api_public_key
-        add_internal_api(api, queue, executions, ServiceAccess(secret=secret, public_key=public_key))
+        access = ServiceAccess(secret=internal_token(settings), public_key=settings.internal_api_public_key)
+        add_internal_api(api, queue, executions, access)
     if handlers is not None:
         api.state.direct_calls = queue.direct_calls(handlers=handlers, name=f"duly serve {os.getpid()}")
+    async with _beside(queue, api.state.direct_calls, executions, stop) as is_over:
+        await serve_api(api, host=host, port=port, stop=is_over, on_ready=on_ready)
+
+
+@asynccontextmanager
+async def _beside(
+    queue: Queue, calls: DirectCalls | None, executions: Executions | None, stop: asyncio.Event
+) -> AsyncIterator[asyncio.Event]:
+    """What goes on while the server answers, and ends with it; the server ends once nobody waits for it any more."""
     is_over = asyncio.Event()
     forgetting = asyncio.create_task(queue.requests.keep_forgetting())
-    closing = asyncio.create_task(_close_calls(api.state.direct_calls, stop, is_over, grace=queue.settings.grace))
+    closing = asyncio.create_task(_close_calls(calls, stop, is_over, grace=queue.settings.grace))
     try:
-        await serve_api(api, host=host, port=port, stop=is_over, on_ready=on_ready)
+        yield is_over
     finally:
         stop.set()
         await asyncio.gather(closing, return_exceptions=True)
@@ -63,6 +77,17 @@ async def serve(
         await asyncio.gather(forgetting, return_exceptions=True)
         if executions is not None:
             await executions.close()
+
+
+def _access(settings: Settings, host: str) -> "ServicesToo":
+    from duly.http.access import Access  # noqa: PLC0415
+    from duly.http.cron import PREFIXES  # noqa: PLC0415
+    from duly.http.services import ServiceAccess, ServicesToo  # noqa: PLC0415
+
+    public = Access.at(host, asks_for_tokens=settings.loopback == "tokens")
+    token = settings.internal_api_token
+    services = None if token is None else ServiceAccess(secret=token)
+    return ServicesToo(is_local=public.is_local, services=services, prefixes=PREFIXES)
 
 
 async def _close_calls(

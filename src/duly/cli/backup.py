@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
-from duly.cli.output import note
-from duly.cli.parser import Options, Parser
+from duly.cli.output import note, tell
+from duly.cli.parser import Options, Parser, add_json
 
 # Below some 40 MB, a copy is done before anybody would look.
 _MANY_PAGES = 20_000
@@ -13,6 +14,7 @@ _STEPS = 10
 
 def define(parser: Parser) -> None:
     parser.add_argument("to", metavar="FILE", help="a file that does not exist yet")
+    add_json(parser)
     parser.set_defaults(run=backup)
 
 
@@ -21,6 +23,8 @@ def backup(options: Options) -> None:
     from duly.bootstrap import settings_of_environment  # noqa: PLC0415
 
     asyncio.run(copy(settings_of_environment(), options.to, on_progress=progress(note)))
+    size = Path(options.to).stat().st_size
+    tell(options, lambda: {"file": options.to, "bytes": size}, f"copied {size} bytes to {options.to}")
 
 
 def progress(tell: Callable[[str], None]) -> Callable[[int, int], None]:

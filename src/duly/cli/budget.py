@@ -1,13 +1,14 @@
 """`duly budget`: what accounts and schedules may spend within a window."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from duly.cli import exits
-from duly.cli.consent import is_agreed
+from duly.cli.consent import held_back, is_dry_run
+from duly.cli.listing import WHOLE, Listing, add_page, paged, show_list
 from duly.cli.money_shapes import budget_shape
-from duly.cli.output import facts, note, say, say_json, table, watched
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_watch, add_yes
-from duly.cli.shapes import page
+from duly.cli.output import tell
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_yes
 from duly.cli.store import changing, looking
 from duly.domain.amounts import parse_amount, written_amount
 from duly.domain.billing import Budget, BudgetScope, OnExceeded, Window
@@ -32,7 +33,7 @@ def define(parser: Parser) -> None:
     )
     listed = commands.add("list", list_all, "all of them, with what is used")
     listed.add_argument("--owner", metavar="NAME", help="only those of one owner")
-    add_watch(listed)
+    add_page(listed, "BUDGET", most=WHOLE)
     show_ = commands.add("show", show, "one of them")
     delete_ = commands.add("delete", delete, "lift the limit")
     for command in (show_, delete_):
@@ -40,7 +41,7 @@ def define(parser: Parser) -> None:
     add_yes(delete_)
     for command in (set_, delete_):
         add_dry_run(command)
-    for command in (set_, listed, show_, delete_):
+    for command in (set_, show_, delete_):
         add_json(command)
 
 
@@ -52,8 +53,7 @@ def set_up(options: Options) -> int:
     named = options.account if options.schedule is None else options.schedule
 
     async def change(queue: "Queue") -> int:
-        if options.dry_run:
-            note(f"dry run: would limit {scope} {named} to {written_amount(limit)}; nothing was changed")
+        if is_dry_run(options, f"limit {scope} {named} to {written_amount(limit)}"):
             return exits.OK
         budget = await queue.budgets.set(
             scope,
@@ -64,27 +64,17 @@ def set_up(options: Options) -> int:
             timezone=options.tz,
             on_exceeded=options.on_exceeded,
         )
-        return _told(options, budget)
+        tell(options, lambda: budget_shape(budget))
+        return exits.OK
 
     return changing(change)
 
 
 def list_all(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
-        async def once() -> None:
-            budgets = await queue.budgets.list(owner=options.owner)
-            if options.json:
-                say_json(page([budget_shape(budget) for budget in budgets]))
-                return
-            table(
-                ("id", "owner", "scope", "of", "window", "limit", "used", "when exceeded"),
-                [_row(budget) for budget in budgets],
-                empty="no budgets; set one: duly budget set --schedule ID --window day --limit 1.00",
-            )
+    async def fetch(queue: "Queue") -> Sequence[Budget]:
+        return paged(options, await queue.budgets.list(owner=options.owner), lambda budget: budget.id)
 
-        await watched(options, queue.storage.clock, once)
-
-    looking(look)
+    show_list(options, _LISTING, fetch)
 
 
 def _row(budget: Budget) -> tuple[object, ...]:
@@ -94,35 +84,31 @@ def _row(budget: Budget) -> tuple[object, ...]:
     return (*whose, window, *amounts, budget.on_exceeded.value)
 
 
-def show(options: Options) -> int:
-    async def look(queue: "Queue") -> int:
-        return _told(options, await queue.budgets.get(options.id, owner=None))
+_LISTING: Listing[Budget] = Listing(
+    heads=("id", "owner", "scope", "of", "window", "limit", "used", "when exceeded"),
+    row=_row,
+    shape=budget_shape,
+    key=lambda budget: budget.id,
+    empty="no budgets; set one: duly budget set --schedule ID --window day --limit 1.00",
+)
 
-    return looking(look)
+
+def show(options: Options) -> None:
+    async def look(queue: "Queue") -> None:
+        budget = await queue.budgets.get(options.id, owner=None)
+        tell(options, lambda: budget_shape(budget))
+
+    looking(look)
 
 
 def delete(options: Options) -> int:
     async def change(queue: "Queue") -> int:
         budget = await queue.budgets.get(options.id, owner=None)
-        if options.dry_run:
-            note(f"dry run: would delete {budget.id}; nothing was changed")
-            return exits.OK
-        if not is_agreed(options, f"delete {budget.id}? {budget.scope} {budget.scope_id} may then spend without it"):
-            return exits.FAILED
+        question = f"delete {budget.id}? {budget.scope} {budget.scope_id} may then spend without it"
+        if (held := held_back(options, f"delete {budget.id}", question)) is not None:
+            return held
         await queue.budgets.delete(budget.id, owner=None)
-        if options.json:
-            say_json(budget_shape(budget))
-        else:
-            say(f"deleted {budget.id}")
+        tell(options, lambda: budget_shape(budget), f"deleted {budget.id}")
         return exits.OK
 
     return changing(change)
-
-
-def _told(options: Options, budget: Budget) -> int:
-    shape = budget_shape(budget)
-    if options.json:
-        say_json(shape)
-    else:
-        facts([(name.replace("_", " "), value) for name, value in shape.items()])
-    return exits.OK

@@ -2,6 +2,7 @@
 
 import sys
 
+from duly.cli import exits
 from duly.cli.output import note
 from duly.cli.parser import Options
 from duly.domain.errors import InvalidInput
@@ -19,6 +20,20 @@ def is_agreed(options: Options, question: str) -> bool:
         return True
     note("nothing was changed")
     return False
+
+
+def is_dry_run(options: Options, what: str) -> bool:
+    """Whether saying what would be done was all."""
+    if options.dry_run:
+        note(f"dry run: would {what}; nothing was changed")
+    return bool(options.dry_run)
+
+
+def held_back(options: Options, what: str, question: str) -> int | None:
+    """What the command ends with if nothing is done: it was a dry run, or somebody said no."""
+    if is_dry_run(options, what):
+        return exits.OK
+    return None if is_agreed(options, question) else exits.FAILED
 
 
 def is_somebody_there() -> bool:

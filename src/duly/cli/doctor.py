@@ -129,7 +129,15 @@ async def _of_work(queue: "Queue") -> list[Fact]:
         *_of_time(readiness, now),
         *_of_sessions(census, now),
         stuck if long else Fact("stuck jobs", "none"),
+        _of_webhooks(*await queue.webhooks.set_aside()),
     ]
+
+
+def _of_webhooks(aside: int, reason: str | None) -> Fact:
+    if aside == 0:
+        return Fact("webhooks set aside", "none")
+    remedy = f"{reason}: upgrade and restart couriers, or see {invoked()} webhook deliveries --state failed"
+    return Fact("webhooks set aside", str(aside), "warning", remedy)
 
 
 def _of_time(readiness: Readiness, now: Instant) -> Iterator[Fact]:

@@ -3,15 +3,15 @@
 from typing import TYPE_CHECKING
 
 from duly.cli import exits
-from duly.cli.consent import is_agreed
-from duly.cli.given import span_from
+from duly.cli.consent import held_back, is_dry_run
+from duly.cli.listing import WHOLE, Listing, add_page, paged, show_list
 from duly.cli.money_shapes import grant_detail_shape, grant_shape
-from duly.cli.output import facts, note, say, say_json, table, watched
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_watch, add_yes
-from duly.cli.shapes import at, page
+from duly.cli.output import facts, say_json, tell
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_yes
+from duly.cli.shapes import at
 from duly.cli.store import changing, looking
+from duly.cli.validity import add_expires, end_of, life_from, state_of
 from duly.domain.grants import Grant, scopes_of
-from duly.domain.instants import Instant
 
 if TYPE_CHECKING:
     from duly.application.grants import BlastRadius
@@ -22,81 +22,70 @@ _MOST_NAMED = 10
 
 def define(parser: Parser) -> None:
     commands = Commands(parser)
-    create_ = commands.add("create", create, "let its user run graphs at an account's cost")
-    create_.add_argument("--account", required=True, metavar="ACCOUNT", help="who pays")
-    create_.add_argument(
+    add_ = commands.add("add", add, "let its user run graphs at an account's cost", once="create")
+    add_.add_argument("--account", required=True, metavar="ACCOUNT", help="who pays")
+    add_.add_argument(
         "--scope", action="append", required=True, metavar="SCOPE", help="graph:execute:GRAPH, or graph:execute:*"
     )
-    create_.add_argument("--user", metavar="NAME", help="whom it is for (default: the account's owner)")
-    create_.add_argument("--expires", metavar="SPAN", help="how long it is good for, such as 90d (default: for ever)")
+    add_.add_argument("--user", metavar="NAME", help="whom it is for (default: the account's owner)")
+    add_expires(add_)
     listed = commands.add("list", list_all, "all of them, revoked ones too")
     listed.add_argument("--owner", metavar="NAME", help="only those of one user")
-    add_watch(listed)
+    add_page(listed, "GRANT", most=WHOLE)
     show_ = commands.add("show", show, "one of them, and which schedules would stop without it")
     revoke_ = commands.add("revoke", revoke, "let nothing begin under it any more")
     for command in (show_, revoke_):
         command.add_argument("id", metavar="GRANT")
     add_yes(revoke_)
-    for command in (create_, revoke_):
+    for command in (add_, revoke_):
         add_dry_run(command)
-    for command in (create_, listed, show_, revoke_):
+    for command in (add_, show_, revoke_):
         add_json(command)
 
 
-def create(options: Options) -> int:
-    life = None if options.expires is None else span_from(options.expires, field="--expires")
+def add(options: Options) -> int:
+    life = life_from(options)
     scopes_of(options.scope)
 
     async def change(queue: "Queue") -> int:
-        expires_at = None if life is None else Instant(queue.storage.clock.now() + life)
-        if options.dry_run:
-            account = await queue.accounts.get(options.account, owner=None)
-            note(f"dry run: would make a grant on {account.id} of {account.owner}; nothing was changed")
+        account = await queue.accounts.get(options.account, owner=None)
+        if is_dry_run(options, f"make a grant on {account.id} of {account.owner}"):
             return exits.OK
         grant = await queue.grants.create(
             owner=None,
             account_id=options.account,
             scopes=options.scope,
-            expires_at=expires_at,
+            expires_at=end_of(life, queue.storage.clock),
             user_id=options.user,
         )
-        if options.json:
-            say_json(grant_shape(grant))
-        else:
-            say(grant.id)
+        tell(options, lambda: grant_shape(grant), grant.id)
         return exits.OK
 
     return changing(change)
 
 
 def list_all(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
-        async def once() -> None:
-            grants = await queue.grants.list(owner=options.owner)
-            if options.json:
-                say_json(page([grant_shape(grant) for grant in grants]))
-                return
-            table(
-                ("id", "user", "account", "scopes", "created", "expires", "last used", "state"),
-                [_row(grant, queue.storage.clock.now()) for grant in grants],
-                empty="no grants; a schedule of a graph is given one when it is saved",
-            )
+    async def fetch(queue: "Queue") -> list[tuple[Grant, str]]:
+        found = paged(options, await queue.grants.list(owner=options.owner), lambda grant: grant.id)
+        return [(grant, state_of(grant, queue.storage.clock.now())) for grant in found]
 
-        await watched(options, queue.storage.clock, once)
-
-    looking(look)
+    show_list(options, _LISTING, fetch)
 
 
-def _row(grant: Grant, now: Instant) -> tuple[object, ...]:
+def _row(told: tuple[Grant, str]) -> tuple[object, ...]:
+    grant, state = told
     scopes = ", ".join(scope.removeprefix("graph:execute:") for scope in grant.scopes)
     times = (at(grant.created_at), at(grant.expires_at), at(grant.last_used_at))
-    return (grant.id, grant.user_id, grant.account_id, scopes, *times, _state(grant, now))
+    return (grant.id, grant.user_id, grant.account_id, scopes, *times, state)
 
 
-def _state(grant: Grant, now: Instant) -> str:
-    if grant.revoked_at is not None:
-        return "revoked"
-    return "expired" if grant.expires_at is not None and grant.expires_at <= now else "active"
+_LISTING: Listing[tuple[Grant, str]] = Listing(
+    heads=("id", "user", "account", "scopes", "created", "expires", "last used", "state"),
+    row=_row,
+    shape=lambda told: grant_shape(told[0]),
+    key=lambda told: told[0].id,
+    empty="no grants; a schedule of a graph is given one when it is saved",
+)
 
 
 def show(options: Options) -> int:
@@ -116,7 +105,7 @@ def show(options: Options) -> int:
                 ("expires", at(grant.expires_at)),
                 ("last used", at(grant.last_used_at)),
                 ("revoked", at(grant.revoked_at)),
-                ("state", _state(grant, queue.storage.clock.now())),
+                ("state", state_of(grant, queue.storage.clock.now())),
                 ("would stop", ", ".join(radius.schedules) or "no schedule"),
             ]
         )
@@ -128,16 +117,12 @@ def show(options: Options) -> int:
 def revoke(options: Options) -> int:
     async def change(queue: "Queue") -> int:
         radius = await queue.grants.blast_radius(options.id, owner=None)
-        if options.dry_run:
-            note(f"dry run: would revoke {options.id}, which stops {_stopped(radius)}; nothing was changed")
-            return exits.OK
-        if not is_agreed(options, f"revoke {options.id}? it stops {_stopped(radius)}"):
-            return exits.FAILED
+        stops = f"stops {_stopped(radius)}"
+        held = held_back(options, f"revoke {options.id}, which {stops}", f"revoke {options.id}? it {stops}")
+        if held is not None:
+            return held
         grant = await queue.grants.revoke(options.id, owner=None)
-        if options.json:
-            say_json(grant_shape(grant))
-        else:
-            say(f"revoked {grant.id}, which stops {_stopped(radius)}")
+        tell(options, lambda: grant_shape(grant), f"revoked {grant.id}, which {stops}")
         return exits.OK
 
     return changing(change)

@@ -3,11 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from duly.cli import exits
+from duly.cli.consent import is_dry_run
 from duly.cli.given import object_from
+from duly.cli.listing import Listing, add_page, show_list
 from duly.cli.output import facts, note, say, say_json, table, watched
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_wait, add_watch
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_wait, add_watch
 from duly.cli.progress import bar, end_of_group
-from duly.cli.shapes import at, group_detail_shape, group_shape, member_shape, page
+from duly.cli.shapes import at, group_detail_shape, group_shape, member_shape
 from duly.cli.store import changing, looking
 from duly.cli.waiting import deadline_of
 from duly.domain.errors import InvalidInput
@@ -24,13 +26,11 @@ def define(parser: Parser) -> None:
     commands = Commands(parser)
     listed = commands.add("list", list_all, "all of them, newest first")
     listed.add_argument("--status", choices=list(GroupStatus), help="only those in one status")
-    listed.add_argument("--from", dest="cursor", metavar="GROUP", help="those that follow this one in the list")
-    add_most(listed)
-    add_watch(listed)
-    create_ = commands.add("create", create, "make one: all its members are right, or nothing is written")
-    create_.add_argument("spec", metavar="JSON", help="its members and mode, as HTTP takes them: JSON, @file, or -")
-    create_.add_argument("--sequential", action="store_true", help="one after the other, not all at once")
-    create_.add_argument("--owner", default="local", metavar="NAME", help="whose it is (default: local)")
+    add_page(listed, "GROUP", once="--from")
+    add_ = commands.add("add", add, "make one: all its members are right, or nothing is written", once="create")
+    add_.add_argument("spec", metavar="JSON", help="its members and mode, as HTTP takes them: JSON, @file, or -")
+    add_.add_argument("--sequential", action="store_true", help="one after the other, not all at once")
+    add_.add_argument("--owner", default="local", metavar="NAME", help="whose it is (default: local)")
     show_ = commands.add("show", show, "one of them, with its members")
     add_watch(show_)
     cancel_ = commands.add("cancel", cancel, "end what has not started, and ask what runs to stop")
@@ -38,44 +38,43 @@ def define(parser: Parser) -> None:
     retry_ = commands.add("retry", retry, "try the members again that failed or were cancelled")
     for command in (show_, cancel_, retry_):
         command.add_argument("id", metavar="GROUP")
-    for command in (create_, show_, cancel_, retry_):
+    for command in (add_, show_, cancel_, retry_):
         add_wait(command)
-    for command in (create_, cancel_, retry_):
+    for command in (add_, cancel_, retry_):
         add_dry_run(command)
-    for command in (listed, create_, show_, cancel_, retry_):
+    for command in (add_, show_, cancel_, retry_):
         add_json(command)
 
 
 def list_all(options: Options) -> None:
     status = None if options.status is None else GroupStatus(options.status)
-
-    async def look(queue: "Queue") -> None:
-        async def once() -> None:
-            found = await queue.groups.list(owner=None, status=status, before=options.cursor, most=options.most)
-            if options.json:
-                cursor = found[-1].id if found else None
-                say_json(page([group_shape(group) for group in found], most=options.most, cursor=cursor))
-                return
-            rows = [
-                (each.id, each.name, each.mode.value, each.status.value, f"{each.size - each.open}/{each.size}",
-                 each.owner, at(each.created_at), at(each.ended_at))
-                for each in found
-            ]  # fmt: skip
-            heads = ("id", "name", "mode", "status", "ended", "owner", "made at", "ended at")
-            table(heads, rows, empty="no groups")
-
-        await watched(options, queue.storage.clock, once)
-
-    looking(look)
+    show_list(
+        options,
+        _LISTING,
+        lambda queue: queue.groups.list(owner=None, status=status, before=options.after, most=options.most),
+    )
 
 
-def create(options: Options) -> int:
+def _group_row(group: Group) -> tuple[object, ...]:
+    how = (group.mode.value, group.status.value, f"{group.size - group.open}/{group.size}")
+    return (group.id, group.name, *how, group.owner, at(group.created_at), at(group.ended_at))
+
+
+_LISTING: Listing[Group] = Listing(
+    heads=("id", "name", "mode", "status", "done", "owner", "created", "ended"),
+    row=_group_row,
+    shape=group_shape,
+    key=lambda group: group.id,
+    empty="no groups",
+)
+
+
+def add(options: Options) -> int:
     asked = _asked(options)
 
     async def change(queue: "Queue") -> int:
         deadline = deadline_of(options, queue.storage.clock)
-        if options.dry_run:
-            note(f"dry run: would make a {asked.mode.value} group of {len(asked.members)}; nothing was changed")
+        if is_dry_run(options, f"make a {asked.mode.value} group of {len(asked.members)}"):
             return exits.OK
         group = await queue.groups.create(asked, owner=options.owner)
         return await _followed(queue, options, group, deadline, f"made {group.id}")
@@ -132,8 +131,7 @@ def cancel(options: Options) -> int:
     async def change(queue: "Queue") -> int:
         deadline = deadline_of(options, queue.storage.clock)
         group = await queue.groups.get(options.id, owner=None)
-        if options.dry_run:
-            note(f"dry run: would cancel {group.id}, of which {group.open} have not ended; nothing was changed")
+        if is_dry_run(options, f"cancel {group.id}, of which {group.open} have not ended"):
             return exits.OK
         group = await queue.groups.cancel(group.id, owner=None, reason=options.reason)
         code = await _followed(queue, options, group, deadline, f"{group.id} is {group.status.value}")

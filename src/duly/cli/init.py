@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from duly.cli.output import note, say
-from duly.cli.parser import Options, Parser
+from duly.cli.output import note, tell
+from duly.cli.parser import Options, Parser, add_json
 
 
 def define(parser: Parser) -> None:
     parser.add_argument("file", nargs="?", default="schedules.py", metavar="FILE", help="default: schedules.py")
+    add_json(parser)
     parser.set_defaults(run=init)
 
 
@@ -15,5 +16,5 @@ def init(options: Options) -> None:
     from duly.dev.example import write_example  # noqa: PLC0415 - help must not wait for it
 
     write_example(Path(options.file))
-    say(options.file)
+    tell(options, lambda: {"file": options.file}, options.file)
     note("run it: duly dev")

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from duly.cli import exits, job_order, job_retries
+from duly.cli.consent import is_dry_run
 from duly.cli.given import milliseconds_from, object_from
-from duly.cli.job_words import job_rows, told_end, told_job
+from duly.cli.job_puts import told_put
+from duly.cli.job_words import jobs_listing, told_end, told_job
+from duly.cli.listing import add_page, show_list
 from duly.cli.logs import follow_job
-from duly.cli.output import note, say, say_json, table, watched
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_wait, add_watch, whole
-from duly.cli.shapes import job_shape, page
+from duly.cli.output import say
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_wait, whole
 from duly.cli.store import changing, looking
 from duly.cli.times import moment_from
 from duly.cli.waiting import deadline_of, end_of_job
@@ -33,9 +35,7 @@ def define(parser: Parser) -> None:
     only.add_argument("--state", choices=list(JobState), help="only those that live, in one state")
     only.add_argument("--status", choices=_ENDED, help="only those that have ended, in one way")
     only.add_argument("--ended", action="store_true", help="only those that have ended, newest first")
-    listed.add_argument("--from", dest="cursor", metavar="JOB", help="those that follow this one in the list")
-    add_most(listed)
-    add_watch(listed)
+    add_page(listed, "JOB", once="--from")
     show_ = commands.add("show", show, "one of them, in full")
     cancel_ = commands.add("cancel", cancel, "end it if nobody has claimed it, else ask its worker to stop")
     log_ = commands.add("log", log, "what it said")
@@ -48,7 +48,7 @@ def define(parser: Parser) -> None:
     _define_put(put_)
     add_wait(cancel_)
     add_dry_run(cancel_)
-    for command in (listed, show_, cancel_, log_, put_):
+    for command in (show_, cancel_, log_, put_):
         add_json(command)
     job_order.define(commands)
     job_retries.define(commands)
@@ -69,27 +69,16 @@ def _define_put(command: Parser) -> None:
 
 
 def list_all(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
-        async def once() -> None:
-            found = await _listed(queue, options)
-            if options.json:
-                cursor = found[-1].id if found else None
-                say_json(page([job_shape(job) for job in found], most=options.most, cursor=cursor))
-                return
-            table(*job_rows(found), empty="no jobs")
-
-        await watched(options, queue.storage.clock, once)
-
-    looking(look)
+    show_list(options, jobs_listing(empty="no jobs"), lambda queue: _listed(queue, options))
 
 
 async def _listed(queue: "Queue", options: Options) -> Sequence[Job | FinishedJob]:
     pool = None if options.pool is None else PoolName(options.pool)
     if options.ended or options.status is not None:
         status = None if options.status is None else JobStatus(options.status)
-        return await queue.jobs.ended(owner=None, pool=pool, status=status, before=options.cursor, most=options.most)
+        return await queue.jobs.ended(owner=None, pool=pool, status=status, before=options.after, most=options.most)
     state = None if options.state is None else JobState(options.state)
-    return await queue.jobs.list(owner=None, pool=pool, state=state, after=options.cursor, most=options.most)
+    return await queue.jobs.list(owner=None, pool=pool, state=state, after=options.after, most=options.most)
 
 
 def show(options: Options) -> int:
@@ -108,8 +97,7 @@ def cancel(options: Options) -> int:
     async def change(queue: "Queue") -> int:
         deadline = deadline_of(options, queue.storage.clock)
         job = await queue.jobs.find(JobId(options.id), owner=None)
-        if options.dry_run:
-            note(f"dry run: would cancel {job.id}; nothing was changed")
+        if is_dry_run(options, f"cancel {job.id}"):
             return exits.OK
         is_ended = await queue.jobs.cancel(job.id, reason=options.reason)
         if options.wait:
@@ -134,19 +122,9 @@ def put(options: Options) -> int:
         deadline = deadline_of(options, queue.storage.clock)
         if options.dry_run:
             await queue.pools.get(new.pool)
-            note(f"dry run: would put {new.kind} into pool {new.pool}; nothing was changed")
+        if is_dry_run(options, f"put {new.kind} into pool {new.pool}"):
             return exits.OK
-        done = await queue.jobs.put(new)
-        if warning := await queue.sessions.warning_about(new.kind):
-            note(f"warning: {warning}")
-        if options.wait:
-            note(f"waiting for {done.job_id}")
-            return told_end(options, await end_of_job(queue, done.job_id, deadline=deadline))
-        if options.json:
-            say_json({"id": done.job_id, "outcome": done.outcome.value})
-        else:
-            say(f"{done.outcome.value} {done.job_id}; follow it: duly job log {done.job_id} --follow")
-        return exits.OK
+        return await told_put(queue, options, await queue.jobs.put(new), kind=new.kind, deadline=deadline)
 
     return changing(change, creates=not options.dry_run)
 

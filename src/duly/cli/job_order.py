@@ -1,12 +1,16 @@
 """`duly job` queue, move and reorder: the order in which a pool will run what is ready."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from duly.cli import exits
-from duly.cli.output import note, say, say_json, table, watched
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_watch, whole
-from duly.cli.shapes import at, page, queued_job_shape
-from duly.cli.store import changing, looking
+from duly.cli.consent import is_dry_run
+from duly.cli.listing import Listing, add_page, show_list
+from duly.cli.output import say
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, whole
+from duly.cli.shapes import at, queued_job_shape
+from duly.cli.store import changing
+from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobId, PoolName
 from duly.domain.jobs import Job
 from duly.domain.pools import DEFAULT_POOL
@@ -18,8 +22,7 @@ if TYPE_CHECKING:
 def define(commands: Commands) -> None:
     queue_ = commands.add("queue", show_queue, "what is ready in a pool, in the order in which it will run")
     queue_.add_argument("--pool", default=DEFAULT_POOL, metavar="NAME", help="which pool (default: default)")
-    add_most(queue_)
-    add_watch(queue_)
+    add_page(queue_, "JOB")
     move_ = commands.add("move", move, "give a job that nobody has another place in its pool's order")
     move_.add_argument("id", metavar="JOB")
     _define_places(move_)
@@ -27,7 +30,7 @@ def define(commands: Commands) -> None:
     reorder_ = commands.add("reorder", reorder, "let jobs run one after the other, in the order given")
     reorder_.add_argument("ids", metavar="JOB", nargs="+")
     add_dry_run(reorder_)
-    for command in (queue_, move_, reorder_):
+    for command in (move_, reorder_):
         add_json(command)
 
 
@@ -44,23 +47,28 @@ def _define_places(move_: Parser) -> None:
 
 
 def show_queue(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
+    async def fetch(queue: "Queue") -> Sequence[tuple[int, Job]]:
         pool = (await queue.pools.get(PoolName(options.pool))).name
+        places = await queue.jobs.places(pool, owner=None)
+        return places[_seen(options, places) :][: options.most]
 
-        async def once() -> None:
-            places = (await queue.jobs.places(pool, owner=None))[: options.most]
-            _told(options, places, empty=f"nothing is ready in pool {pool}")
+    show_list(options, _listing(f"nothing is ready in pool {options.pool}"), fetch)
 
-        await watched(options, queue.storage.clock, once)
 
-    looking(look)
+def _seen(options: Options, places: Sequence[tuple[int, Job]]) -> int:
+    """How many come before what is asked for."""
+    if options.after is None:
+        return 0
+    for count, (_, job) in enumerate(places, start=1):
+        if job.id == options.after:
+            return count
+    raise InvalidInput("--after", f"{options.after[:60]} is not ready any more", fix="begin again without it")
 
 
 def move(options: Options) -> int:
     async def change(queue: "Queue") -> int:
         job = await queue.jobs.find(JobId(options.id), owner=None)
-        if options.dry_run:
-            note(f"dry run: would move {job.id}, a job of pool {job.pool}; nothing was changed")
+        if is_dry_run(options, f"move {job.id}, a job of pool {job.pool}"):
             return exits.OK
         await _move(queue, job.id, options)
         return await _shown(queue, options, job.pool, {job.id})
@@ -87,8 +95,7 @@ def reorder(options: Options) -> int:
 
     async def change(queue: "Queue") -> int:
         jobs = [await queue.jobs.find(job_id, owner=None) for job_id in ids]
-        if options.dry_run:
-            note(f"dry run: would put {len(jobs)} jobs in this order; nothing was changed")
+        if is_dry_run(options, f"put {len(jobs)} jobs in this order"):
             return exits.OK
         await queue.order.arrange(ids)
         return await _shown(queue, options, jobs[0].pool, set(ids))
@@ -99,15 +106,22 @@ def reorder(options: Options) -> int:
 async def _shown(queue: "Queue", options: Options, pool: PoolName, moved: set[JobId]) -> int:
     places = [(place, job) for place, job in await queue.jobs.places(pool, owner=None) if job.id in moved]
     if places or options.json:
-        _told(options, places, empty="")
+        _listing("").tell(options, places, is_last=True)
     else:
         say("moved; it is not ready yet, so it has no place among what is")
     return exits.OK
 
 
-def _told(options: Options, places: list[tuple[int, Job]], *, empty: str) -> None:
-    if options.json:
-        say_json(page([queued_job_shape(place, job) for place, job in places]))
-        return
-    rows = [(place, job.id, job.kind, job.priority, job.lane, at(job.created_at)) for place, job in places]
-    table(("place", "id", "kind", "priority", "lane", "put at"), rows, empty=empty)
+def _listing(empty: str) -> Listing[tuple[int, Job]]:
+    return Listing(
+        heads=("place", "id", "kind", "priority", "lane", "created"),
+        row=_row,
+        shape=lambda queued: queued_job_shape(*queued),
+        key=lambda queued: queued[1].id,
+        empty=empty,
+    )
+
+
+def _row(queued: tuple[int, Job]) -> tuple[object, ...]:
+    place, job = queued
+    return (place, job.id, job.kind, job.priority, job.lane, at(job.created_at))

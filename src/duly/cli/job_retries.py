@@ -1,31 +1,23 @@
 """`duly job` failed, retry, retry-failed, chain and edit: what becomes of jobs after, or before, they run."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from duly.application.retries import FailedFilter, Retried
 from duly.cli import exits
-from duly.cli.consent import is_agreed
+from duly.cli.consent import is_agreed, is_dry_run
 from duly.cli.given import object_from
-from duly.cli.job_words import job_rows, told_end, told_job
-from duly.cli.output import note, say, say_json, table, watched
-from duly.cli.parser import (
-    Commands,
-    Options,
-    Parser,
-    add_dry_run,
-    add_json,
-    add_most,
-    add_wait,
-    add_watch,
-    add_yes,
-    whole,
-)
-from duly.cli.shapes import job_shape, page, retried_shape, retry_preview_shape
+from duly.cli.job_words import jobs_listing, told_end, told_job
+from duly.cli.listing import add_page, show_list
+from duly.cli.output import note, say, say_json, tell, watched
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_wait, add_watch, add_yes, whole
+from duly.cli.shapes import job_shape, retried_shape, retry_preview_shape
 from duly.cli.store import changing, looking
 from duly.cli.times import when_from
 from duly.cli.waiting import deadline_of, end_of_job
 from duly.domain.ids import JobId
 from duly.domain.instants import Instant, instant_of
+from duly.domain.jobs import FinishedJob
 
 if TYPE_CHECKING:
     from duly.bootstrap import Queue
@@ -33,9 +25,7 @@ if TYPE_CHECKING:
 
 def define(commands: Commands) -> None:
     failed_ = commands.add("failed", list_failed, "those that failed for good, newest first")
-    failed_.add_argument("--from", dest="cursor", metavar="JOB", help="those that follow this one in the list")
-    add_most(failed_)
-    add_watch(failed_)
+    add_page(failed_, "JOB", once="--from")
     retry_ = commands.add("retry", retry, "try a job that has ended again")
     retry_.add_argument("id", metavar="JOB")
     retry_.add_argument("--key", metavar="TEXT", help="the same key again answers the same job")
@@ -55,7 +45,7 @@ def define(commands: Commands) -> None:
     edit_.add_argument("--params", required=True, metavar="JSON", help="all of them: JSON, @file, or - for stdin")
     for command in (retry_, many_, edit_):
         add_dry_run(command)
-    for command in (failed_, retry_, many_, chain_, edit_):
+    for command in (retry_, many_, chain_, edit_):
         add_json(command)
 
 
@@ -79,28 +69,18 @@ def _meant(options: Options, now: Instant) -> FailedFilter:
 
 
 def list_failed(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
+    async def fetch(queue: "Queue") -> Sequence[FinishedJob]:
         which = _meant(options, queue.storage.clock.now())
+        return await queue.jobs.failed(owner=None, which=which, before=options.after, most=options.most)
 
-        async def once() -> None:
-            found = await queue.jobs.failed(owner=None, which=which, before=options.cursor, most=options.most)
-            if options.json:
-                cursor = found[-1].id if found else None
-                say_json(page([job_shape(job) for job in found], most=options.most, cursor=cursor))
-            else:
-                table(*job_rows(found), empty="nothing has failed for good")
-
-        await watched(options, queue.storage.clock, once)
-
-    looking(look)
+    show_list(options, jobs_listing(empty="nothing has failed for good"), fetch)
 
 
 def retry(options: Options) -> int:
     async def change(queue: "Queue") -> int:
         deadline = deadline_of(options, queue.storage.clock)
         job = await queue.jobs.find(JobId(options.id), owner=None)
-        if options.dry_run:
-            note(f"dry run: would try {job.id} again; nothing was changed")
+        if is_dry_run(options, f"try {job.id} again"):
             return exits.OK
         put = await queue.jobs.retry(job.id, key=options.key)
         if options.wait:
@@ -156,11 +136,7 @@ def chain(options: Options) -> None:
         job = await queue.jobs.find(JobId(options.id), owner=None)
 
         async def once() -> None:
-            attempts = await queue.jobs.chain(job.id)
-            if options.json:
-                say_json(page([job_shape(each) for each in attempts]))
-            else:
-                table(*job_rows(attempts), empty="no attempts")
+            jobs_listing(empty="no attempts").tell(options, await queue.jobs.chain(job.id), is_last=True)
 
         await watched(options, queue.storage.clock, once)
 
@@ -172,13 +148,10 @@ def edit(options: Options) -> int:
 
     async def change(queue: "Queue") -> int:
         job = await queue.jobs.find(JobId(options.id), owner=None)
-        if options.dry_run:
-            note(f"dry run: would give {job.id} other params; nothing was changed")
+        if is_dry_run(options, f"give {job.id} other params"):
             return exits.OK
         edited = await queue.jobs.edit_params(job.id, params)
-        if options.json:
-            return told_job(options, edited)
-        say(f"{edited.id} has other params now")
+        tell(options, lambda: job_shape(edited), f"{edited.id} has other params now")
         return exits.OK
 
     return changing(change)

@@ -1,32 +1,26 @@
 """What `duly job` says of jobs: a row each, all of one, how one ended."""
 
-from collections.abc import Sequence
-
 from duly.cli import exits
-from duly.cli.output import facts, note, say_json
+from duly.cli.listing import Listing
+from duly.cli.output import note, tell
 from duly.cli.parser import Options
 from duly.cli.shapes import at, job_shape
 from duly.domain.jobs import FinishedJob, Job, JobStatus
 
 
-def job_rows(jobs: Sequence[Job | FinishedJob]) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
-    return ("id", "kind", "pool", "state", "attempt", "run at", "started", "ended"), _rows(jobs)
+def jobs_listing(*, empty: str) -> Listing[Job | FinishedJob]:
+    return Listing(
+        heads=("id", "kind", "pool", "state", "attempt", "run at", "started", "ended"),
+        row=_row,
+        shape=job_shape,
+        key=lambda job: job.id,
+        empty=empty,
+    )
 
 
-def _rows(jobs: Sequence[Job | FinishedJob]) -> Sequence[Sequence[object]]:
-    return [
-        (
-            job.id,
-            job.kind,
-            job.pool,
-            job.status.value if isinstance(job, FinishedJob) else job.state.value,
-            job.attempt,
-            at(job.run_at),
-            at(job.started_at),
-            at(job.finished_at) if isinstance(job, FinishedJob) else None,
-        )
-        for job in jobs
-    ]
+def _row(job: Job | FinishedJob) -> tuple[object, ...]:
+    state, ended = (job.status.value, job.finished_at) if isinstance(job, FinishedJob) else (job.state.value, None)
+    return (job.id, job.kind, job.pool, state, job.attempt, at(job.run_at), at(job.started_at), at(ended))
 
 
 def told_end(options: Options, ended: FinishedJob | None) -> int:
@@ -38,8 +32,5 @@ def told_end(options: Options, ended: FinishedJob | None) -> int:
 
 
 def told_job(options: Options, job: Job | FinishedJob) -> int:
-    if options.json:
-        say_json(job_shape(job))
-    else:
-        facts([(name.replace("_", " "), value) for name, value in job_shape(job).items()])
+    tell(options, lambda: job_shape(job))
     return exits.OK

@@ -19,10 +19,10 @@ def account_shape(account: Account) -> Json:
     return money.account_shape(account).model_dump(mode="json")
 
 
-def statement_shape(statement: "Statement") -> Json:
+def statement_shape(statement: "Statement", following: str | None) -> Json:
     from duly.wire import money
 
-    return money.statement_shape(statement, None).model_dump(mode="json")
+    return money.statement_shape(statement, following).model_dump(mode="json")
 
 
 def grant_shape(grant: Grant) -> Json:

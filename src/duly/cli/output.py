@@ -48,6 +48,16 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str)
         say("  ".join(_coloured(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+def tell(options: Options, shape: Callable[[], dict[str, Any]], sentence: str | None = None) -> None:
+    """One thing: JSON for programs; for people the sentence, or else its fields."""
+    if options.json:
+        say_json(shape())
+    elif sentence is not None:
+        say(sentence)
+    else:
+        facts([(name.replace("_", " "), value) for name, value in shape().items()])
+
+
 def facts(rows: Sequence[tuple[str, object]]) -> None:
     """A thing's fields, those that are empty left out."""
     told = [(name, value) for name, value in rows if value is not None and value != ""]

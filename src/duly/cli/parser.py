@@ -37,16 +37,20 @@ class Parser(argparse.ArgumentParser):
     def _unknown(self, given: str) -> str:
         if not given.startswith("-"):
             return f"{given[:40]!r} is one too many"
-        known = {name.lstrip("-"): name for name in self._option_string_actions}
+        known = {
+            name.lstrip("-"): name
+            for name, action in self._option_string_actions.items()
+            if action.help != argparse.SUPPRESS
+        }
         meant = _ELSEWHERE.get(given)
         if meant not in known.values():
             meant = known.get(_near(given.lstrip("-"), known))
         return f"there is no option {given[:40]}" + (f"; did you mean {meant}?" if meant else "")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        choices = None if action.choices is None else [str(each) for each in action.choices]
-        if choices is None or str(value) in choices:
+        if action.choices is None or str(value) in map(str, action.choices):
             return
+        choices = [str(each) for each in shown_choices(action)]
         near = _near(str(value), choices)
         meant = f"; did you mean {near!r}?" if near else ""
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse names it nowhere else
@@ -61,9 +65,12 @@ class Commands:
     def __init__(self, parser: Parser) -> None:
         self._added = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def add(self, name: str, run: Run, summary: str) -> Parser:
+    def add(self, name: str, run: Run, summary: str, *, once: str | None = None) -> Parser:
+        """`once` is what it was called before: still understood, and no longer shown."""
         parser = self._added.add_parser(name, help=summary, description=_sentence(summary))
         parser.set_defaults(run=run)
+        if once is not None:
+            self._added.choices[once] = parser
         return parser
 
 
@@ -92,6 +99,13 @@ def add_dry_run(parser: Parser) -> None:
 
 def add_yes(parser: Parser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def shown_choices(action: argparse.Action) -> Iterable[Any]:
+    """Without the names that commands had before."""
+    if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse names it nowhere else
+        return [choice.dest for choice in action._choices_actions]  # noqa: SLF001
+    return action.choices or ()
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:

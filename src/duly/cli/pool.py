@@ -1,13 +1,16 @@
 """`duly pool`: limits, and whether they take and start jobs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from duly.cli import exits
+from duly.cli.consent import is_dry_run
 from duly.cli.given import span_from
-from duly.cli.output import facts, note, say_json, table, watched
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_watch, whole
-from duly.cli.shapes import differences, page, pool_shape
+from duly.cli.listing import WHOLE, Listing, add_page, paged, show_list
+from duly.cli.output import tell
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, whole
+from duly.cli.shapes import differences, pool_shape
 from duly.cli.store import changing, looking
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import PoolName
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 def define(parser: Parser) -> None:
     commands = Commands(parser)
     listed = commands.add("list", list_all, "all of them")
-    add_watch(listed)
+    add_page(listed, "NAME", most=WHOLE)
     show_ = commands.add("show", show, "one of them")
     set_ = commands.add("set", set_up, "change what is given, or define a new one")
     for command in (show_, set_):
@@ -31,30 +34,32 @@ def define(parser: Parser) -> None:
     set_.add_argument("--ageing", metavar="SPAN", help="one priority for every such span of waiting; off for none")
     set_.add_argument("--per-owner", metavar="N", help="how many of one owner may run at once; off for no such limit")
     add_dry_run(set_)
-    for command in (listed, show_, set_):
+    for command in (show_, set_):
         add_json(command)
 
 
 def list_all(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
-        async def once() -> None:
-            pools = await queue.pools.all()
-            if options.json:
-                say_json(page([pool_shape(pool) for pool in pools]))
-                return
-            rows = [(pool.name, pool.slots, pool.used, pool.mode.value, pool.prefetch) for pool in pools]
-            table(("name", "slots", "used", "mode", "prefetch"), rows, empty="no pools")
+    async def fetch(queue: "Queue") -> Sequence[Pool]:
+        return paged(options, await queue.pools.all(), lambda pool: pool.name)
 
-        await watched(options, queue.storage.clock, once)
+    show_list(options, _LISTING, fetch)
+
+
+_LISTING: Listing[Pool] = Listing(
+    heads=("name", "slots", "used", "mode", "prefetch"),
+    row=lambda pool: (pool.name, pool.slots, pool.used, pool.mode.value, pool.prefetch),
+    shape=pool_shape,
+    key=lambda pool: pool.name,
+    empty="no pools",
+)
+
+
+def show(options: Options) -> None:
+    async def look(queue: "Queue") -> None:
+        pool = await queue.pools.get(PoolName(options.name))
+        tell(options, lambda: pool_shape(pool))
 
     looking(look)
-
-
-def show(options: Options) -> int:
-    async def look(queue: "Queue") -> int:
-        return _told(options, await queue.pools.get(PoolName(options.name)))
-
-    return looking(look)
 
 
 def set_up(options: Options) -> int:
@@ -69,11 +74,12 @@ def set_up(options: Options) -> int:
                 ) from None
             old = None
         asked = _asked(options, Pool(name=name, slots=options.slots or 0) if old is None else old)
-        if options.dry_run:
-            changed = ["new"] if old is None else differences(pool_shape(old), pool_shape(asked))
-            note(f"dry run: would set {name}: {', '.join(changed) or 'nothing'}; nothing was changed")
+        changed = ["new"] if old is None else differences(pool_shape(old), pool_shape(asked))
+        if is_dry_run(options, f"set {name}: {', '.join(changed) or 'nothing'}"):
             return exits.OK
-        return _told(options, await queue.pools.define(asked))
+        defined = await queue.pools.define(asked)
+        tell(options, lambda: pool_shape(defined))
+        return exits.OK
 
     return changing(change, creates=not options.dry_run)
 
@@ -100,11 +106,3 @@ def _per_owner(text: str) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
         raise InvalidInput("--per-owner", f"{text[:40]!r} is no number of jobs", fix="write --per-owner 2, or off")
     return int(text)
-
-
-def _told(options: Options, pool: Pool) -> int:
-    if options.json:
-        say_json(pool_shape(pool))
-    else:
-        facts([(name.replace("_", " "), value) for name, value in pool_shape(pool).items()])
-    return exits.OK

@@ -2,13 +2,14 @@
 
 import getpass
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from duly.cli import exits
-from duly.cli.output import facts, note, say, say_json, shortened, table, watched
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_watch
-from duly.cli.shapes import at, page, review_shape
+from duly.cli.consent import is_dry_run
+from duly.cli.listing import Listing, add_page, show_list
+from duly.cli.output import facts, say_json, shortened, tell
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json
+from duly.cli.shapes import at, review_shape
 from duly.cli.store import changing, looking
 from duly.domain.errors import InvalidInput
 from duly.domain.reviews import Decision, Review, ReviewState, Verdict
@@ -23,9 +24,7 @@ def define(parser: Parser) -> None:
     commands = Commands(parser)
     listed = commands.add("list", list_all, "those that are open, newest first")
     listed.add_argument("--state", choices=[*ReviewState, "any"], default="open", help="others (default: open)")
-    listed.add_argument("--before", metavar="REVIEW", help="those older than this review")
-    add_most(listed)
-    add_watch(listed)
+    add_page(listed, "REVIEW", once="--before")
     show_ = commands.add("show", show, "one of them, with its question")
     approve_ = commands.add("approve", approve, "let its run go on")
     reject_ = commands.add("reject", reject, "end its run, as cancelled")
@@ -37,42 +36,33 @@ def define(parser: Parser) -> None:
         command.add_argument("--note", default="", metavar="TEXT", help="kept with the decision")
         command.add_argument("--by", metavar="WHO", help="who decides (default: you)")
         add_dry_run(command)
-    for command in (listed, show_, approve_, reject_, edit_):
+    for command in (show_, approve_, reject_, edit_):
         add_json(command)
 
 
 def list_all(options: Options) -> None:
     state = None if options.state == "any" else ReviewState(options.state)
-
-    async def look(queue: "Queue") -> None:
-        async def once() -> None:
-            found = await queue.reviews.list(owner=None, state=state, before=options.before, most=options.most)
-            if options.json:
-                cursor = found[-1].id if found else None
-                say_json(page([review_shape(each) for each in found], most=options.most, cursor=cursor))
-                return
-            table(*_rows(found), empty="no reviews" if state is None else f"no reviews are {state}")
-
-        await watched(options, queue.storage.clock, once)
-
-    looking(look)
+    show_list(
+        options,
+        _listing("no reviews" if state is None else f"no reviews are {state}"),
+        lambda queue: queue.reviews.list(owner=None, state=state, before=options.after, most=options.most),
+    )
 
 
-def _rows(reviews: Sequence[Review]) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
-    heads = ("id", "graph", "kind", "state", "until", "then", "question")
-    rows = [
-        (
-            each.id,
-            each.graph_id,
-            each.kind.value,
-            each.state.value,
-            at(each.deadline),
-            each.default.value,
-            shortened(each.question, longest=_LONGEST_QUESTION),
-        )
-        for each in reviews
-    ]
-    return heads, rows
+def _listing(empty: str) -> Listing[Review]:
+    return Listing(
+        heads=("id", "graph", "kind", "state", "until", "then", "question"),
+        row=_row,
+        shape=review_shape,
+        key=lambda review: review.id,
+        empty=empty,
+    )
+
+
+def _row(review: Review) -> tuple[object, ...]:
+    what = (review.id, review.graph_id, review.kind.value, review.state.value)
+    question = shortened(review.question, longest=_LONGEST_QUESTION)
+    return (*what, at(review.deadline), review.default.value, question)
 
 
 def show(options: Options) -> int:
@@ -105,13 +95,10 @@ def _decide(options: Options, verdict: Verdict, value: Any = None) -> int:
         review = await queue.reviews.get(options.id, owner=None)
         if options.dry_run:
             review.require_takes(decision)
-            note(f"dry run: would {verdict} {review.id}, which is {review.state}; nothing was changed")
+        if is_dry_run(options, f"{verdict} {review.id}, which is {review.state}"):
             return exits.OK
         decided = await queue.reviews.decide(options.id, decision, owner=None)
-        if options.json:
-            say_json(review_shape(decided))
-        else:
-            say(f"{decided.id} is {decided.state}; {_what_follows(decided)}")
+        tell(options, lambda: review_shape(decided), f"{decided.id} is {decided.state}; {_what_follows(decided)}")
         return exits.OK
 
     return changing(change)

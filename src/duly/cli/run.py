@@ -4,18 +4,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from duly.cli import exits, graph_events
+from duly.cli.consent import is_dry_run
+from duly.cli.listing import add_page, show_list
 from duly.cli.logs import follow_run
-from duly.cli.output import facts, note, say, say_json, shortened, table, watched
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_wait, add_watch
-from duly.cli.shapes import at, job_shape, page, run_detail_shape, run_shape
+from duly.cli.output import note, say, say_json, tell
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_wait
+from duly.cli.run_words import runs_listing
+from duly.cli.shapes import job_shape, run_detail_shape, run_shape
 from duly.cli.store import changing, looking
 from duly.cli.waiting import deadline_of, end_of_run
 from duly.domain.runs import Run, RunKind, RunStatus
 
 if TYPE_CHECKING:
     from duly.bootstrap import Queue
-
-_LONGEST_WHY = 80
 
 
 def define(parser: Parser) -> None:
@@ -24,9 +25,7 @@ def define(parser: Parser) -> None:
     listed.add_argument("--schedule", metavar="ID", help="only those of one schedule")
     listed.add_argument("--status", choices=list(RunStatus), help="only those in one status")
     listed.add_argument("--kind", choices=list(RunKind), help="only those of one kind")
-    listed.add_argument("--before", metavar="RUN", help="those older than this run")
-    add_most(listed)
-    add_watch(listed)
+    add_page(listed, "RUN", once="--before")
     show_ = commands.add("show", show, "one of them, with its attempts")
     cancel_ = commands.add("cancel", cancel, "end it, or ask it to stop; what does not stop loses its claim")
     log_ = commands.add("log", log, "what its attempts said")
@@ -42,58 +41,22 @@ def define(parser: Parser) -> None:
     add_wait(cancel_)
     add_dry_run(cancel_)
     log_.add_argument("--follow", action="store_true", help="go on until the run has ended")
-    for command in (listed, show_, cancel_, log_, events_, watch_):
+    for command in (show_, cancel_, log_, events_, watch_):
         add_json(command)
 
 
 def list_all(options: Options) -> None:
-    status = None if options.status is None else RunStatus(options.status)
-    kind = None if options.kind is None else RunKind(options.kind)
-
-    async def look(queue: "Queue") -> None:
-        async def once() -> None:
-            found = await queue.runs.list(
-                owner=None,
-                schedule_id=options.schedule,
-                status=status,
-                kind=kind,
-                before=options.before,
-                most=options.most,
-            )
-            if options.json:
-                cursor = found[-1].id if found else None
-                say_json(page([run_shape(run) for run in found], most=options.most, cursor=cursor))
-                return
-            table(*run_rows(found), empty="no runs")
-
-        await watched(options, queue.storage.clock, once)
-
-    looking(look)
-
-
-def run_rows(runs: Sequence[Run]) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
-    heads = ("id", "schedule", "slot", "kind", "status", "started", "ended", "why")
-    rows = [
-        (
-            run.id,
-            run.schedule_id,
-            at(run.scheduled_for),
-            run.kind.value,
-            run.status.value,
-            at(run.started_at),
-            at(run.completed_at),
-            _why(run),
+    async def fetch(queue: "Queue") -> Sequence[Run]:
+        return await queue.runs.list(
+            owner=None,
+            schedule_id=options.schedule,
+            status=options.status and RunStatus(options.status),
+            kind=options.kind and RunKind(options.kind),
+            before=options.after,
+            most=options.most,
         )
-        for run in runs
-    ]
-    return heads, rows
 
-
-def _why(run: Run) -> str | None:
-    """The reason; of a run that failed also what it said, in one line of bounded width."""
-    said = (run.error_message or "").strip().splitlines() if run.status is RunStatus.ERROR else []
-    told = [] if run.reason is None else [run.reason.value]
-    return ": ".join([*told, *(shortened(line, longest=_LONGEST_WHY) for line in said[:1])]) or None
+    show_list(options, runs_listing(empty="no runs"), fetch)
 
 
 def show(options: Options) -> int | None:
@@ -106,7 +69,7 @@ def show(options: Options) -> int | None:
         if options.json:
             say_json(run_detail_shape(run, attempts, queue.trace_url(run.trace_id)))
             return exits.OK
-        show_run(run)
+        tell(options, lambda: run_shape(run))
         if (url := queue.trace_url(run.trace_id)) is not None:
             say(f"its trace: {url}")
         for job in attempts:
@@ -117,18 +80,11 @@ def show(options: Options) -> int | None:
     return looking(look)
 
 
-def show_run(run: Run) -> None:
-    facts([(name.replace("_", " "), value) for name, value in run_shape(run).items()])
-
-
 def told_end(options: Options, ended: Run | None) -> int:
     if ended is None:
         note("duly: it did not end in time; it goes on")
         return exits.TIMED_OUT
-    if options.json:
-        say_json(run_shape(ended))
-    else:
-        show_run(ended)
+    tell(options, lambda: run_shape(ended))
     return exits.OK if ended.status is RunStatus.SUCCESS else exits.FAILED
 
 
@@ -136,18 +92,15 @@ def cancel(options: Options) -> int:
     async def change(queue: "Queue") -> int:
         deadline = deadline_of(options, queue.storage.clock)
         run = await queue.runs.get(options.id, owner=None)
-        if options.dry_run:
-            note(f"dry run: would cancel {run.id}, which is {run.status.value}; nothing was changed")
+        if is_dry_run(options, f"cancel {run.id}, which is {run.status.value}"):
             return exits.OK
         run = await queue.runs.cancel(options.id, owner=None, reason=options.reason)
         if options.wait:
             ended = await end_of_run(queue, run.id, deadline=deadline)
             told = told_end(options, ended)
             return told if ended is None else exits.OK
-        if options.json:
-            say_json(run_shape(run))
-        else:
-            say(f"{run.id} is {run.status.value}" + ("" if run.status.is_terminal else ", and was asked to stop"))
+        stops = "" if run.status.is_terminal else ", and was asked to stop"
+        tell(options, lambda: run_shape(run), f"{run.id} is {run.status.value}{stops}")
         return exits.OK
 
     return changing(change)

@@ -1,17 +1,8 @@
 """`duly schedule`: what each command is called and takes."""
 
 from duly.cli import schedule_changes, schedule_looks, schedule_runs
-from duly.cli.parser import (
-    Commands,
-    Parser,
-    add_dry_run,
-    add_json,
-    add_most,
-    add_wait,
-    add_watch,
-    add_yes,
-    whole,
-)
+from duly.cli.listing import add_page
+from duly.cli.parser import Commands, Parser, add_dry_run, add_json, add_most, add_wait, add_watch, add_yes, whole
 from duly.domain.policies import CatchUp, Overlap
 
 
@@ -68,7 +59,7 @@ def _define_runs(commands: Commands) -> None:
 def _define_looks(commands: Commands) -> None:
     listed = commands.add("list", schedule_looks.list_all, "all of them, with their next slot and last run")
     listed.add_argument("--owner", metavar="NAME", help="only those of one owner")
-    listed.add_argument("--after", metavar="ID", help="those that follow this id")
+    add_page(listed, "ID", most=100)
     show = commands.add("show", schedule_looks.show, "one of them, in full")
     upcoming = commands.add("upcoming", schedule_looks.upcoming, "its next slots, and when they fire")
     runs = commands.add("runs", schedule_looks.runs, "its runs, newest slots first, of a deleted one too")
@@ -76,12 +67,10 @@ def _define_looks(commands: Commands) -> None:
     for command in (show, upcoming, runs, history):
         command.add_argument("id", metavar="ID")
     runs.add_argument("--before", metavar="WHEN", help="only slots before this instant")
-    add_most(listed, 100)
+    add_page(runs, "RUN")
     add_most(upcoming, 5)
-    add_most(runs)
-    for command in (listed, upcoming, runs):
-        add_watch(command)
-    for command in (listed, show, upcoming, runs, history):
+    add_watch(upcoming)
+    for command in (show, upcoming, history):
         add_json(command)
 
 

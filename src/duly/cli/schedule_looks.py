@@ -1,14 +1,15 @@
 """`duly schedule` list, show, upcoming, runs and history: they only read."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from duly.cli.listing import Listing, show_list
 from duly.cli.output import facts, say_json, table, watched
 from duly.cli.parser import Options
-from duly.cli.run import run_rows
-from duly.cli.shapes import at, at_second, fire_shape, page, revision_shape, run_shape, schedule_shape
+from duly.cli.run_words import runs_listing
+from duly.cli.shapes import at, at_second, fire_shape, page, revision_shape, schedule_shape
 from duly.cli.store import looking
 from duly.cli.times import moment_from
-from duly.domain.instants import instant_of
+from duly.domain.instants import Instant, instant_of
 from duly.domain.payloads import EMPTY
 from duly.domain.runs import Run
 from duly.domain.schedules import Schedule
@@ -19,24 +20,35 @@ if TYPE_CHECKING:
 
 
 def list_all(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
-        async def once() -> None:
-            found = await queue.schedules.list(owner=options.owner, after=options.after, most=options.most)
-            last = await queue.runs.last_of([schedule.id for schedule in found])
-            if options.json:
-                known = await queue.sessions.live_kinds()
-                shapes = [
-                    schedule_shape(each, last.get(each.id), warning_about_schedule(each, known)) for each in found
-                ]
-                say_json(page(shapes, most=options.most, cursor=found[-1].id if found else None))
-                return
-            rows = [_row(each, last.get(each.id)) for each in found]
-            heads = ("id", "state", "when", "target", "next slot", "last run")
-            table(heads, rows, empty="no schedules; add one: duly schedule add ID --cron '0 9 * * *' --target KIND")
+    async def fetch(queue: "Queue") -> list[_Told]:
+        found = await queue.schedules.list(owner=options.owner, after=options.after, most=options.most)
+        last = await queue.runs.last_of([schedule.id for schedule in found])
+        known = await queue.sessions.live_kinds()
+        return [_Told(each, last.get(each.id), warning_about_schedule(each, known)) for each in found]
 
-        await watched(options, queue.storage.clock, once)
+    show_list(options, _LISTING, fetch)
 
-    looking(look)
+
+class _Told(NamedTuple):
+    schedule: Schedule
+    last: Run | None
+    warning: str | None
+
+
+def _row(told: _Told) -> tuple[object, ...]:
+    schedule, last = told.schedule, told.last
+    ended = None if last is None else f"{last.status.value} {at(last.scheduled_for)}"
+    words, slot = schedule.cadence.explain(), at_second(schedule.next_slot)
+    return schedule.id, schedule.state.value, words, schedule.target.kind, slot, ended
+
+
+_LISTING: Listing[_Told] = Listing(
+    heads=("id", "state", "when", "target", "next slot", "last run"),
+    row=_row,
+    shape=lambda told: schedule_shape(*told),
+    key=lambda told: told.schedule.id,
+    empty="no schedules; add one: duly schedule add ID --cron '0 9 * * *' --target KIND",
+)
 
 
 def show(options: Options) -> None:
@@ -76,12 +88,6 @@ def show_schedule(schedule: Schedule, last: Run | None) -> None:
     )
 
 
-def _row(schedule: Schedule, last: Run | None) -> tuple[object, ...]:
-    ended = None if last is None else f"{last.status.value} {at(last.scheduled_for)}"
-    words, slot = schedule.cadence.explain(), at_second(schedule.next_slot)
-    return schedule.id, schedule.state.value, words, schedule.target.kind, slot, ended
-
-
 def upcoming(options: Options) -> None:
     async def look(queue: "Queue") -> None:
         async def once() -> None:
@@ -98,20 +104,26 @@ def upcoming(options: Options) -> None:
 
 
 def runs(options: Options) -> None:
-    before = None if options.before is None else instant_of(moment_from(options.before, field="--before"), field="at")
-
     async def look(queue: "Queue") -> None:
+        before = await _slot_before(queue, options.after or options.before)
+
         async def once() -> None:
             found = await queue.schedules.runs(options.id, owner=None, before=before, most=options.most)
-            if options.json:
-                cursor = at(found[-1].scheduled_for) if found else None
-                say_json(page([run_shape(run) for run in found], most=options.most, cursor=cursor))
-                return
-            table(*run_rows(found), empty="no runs yet")
+            older = found and await queue.schedules.runs(options.id, owner=None, before=found[-1].scheduled_for, most=1)
+            runs_listing(empty="no runs yet").tell(options, found, is_last=not older)
 
         await watched(options, queue.storage.clock, once)
 
     looking(look)
+
+
+async def _slot_before(queue: "Queue", text: str | None) -> Instant | None:
+    """Runs that share a slot are on one page, so the page behind a run begins with older slots."""
+    if text is None:
+        return None
+    if text.startswith("run_"):
+        return (await queue.runs.get(text, owner=None)).scheduled_for
+    return instant_of(moment_from(text, field="--before"), field="at")
 
 
 def history(options: Options) -> None:

@@ -48,7 +48,7 @@ async def _warn(queue: processes.Queue, host: str) -> None:
     now = queue.storage.clock.now()
     if not any(token.is_good(now) for token in await queue.tokens.list(owner=None)):
         note(f"{host} can be reached from outside, so every request needs a token, and there is none:")
-        note("  make one with: duly token create --role admin")
+        note("  make one with: duly token add --role admin")
 
 
 def is_loopback(host: str) -> bool:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def page(items: Sequence[Json], *, most: int | None = None, cursor: str | None = None) -> Json:
-    """A full page may have more behind it; `cursor` is where the next one begins."""
-    return {"items": list(items), "next_cursor": cursor if most is not None and len(items) >= most else None}
+def page(items: Sequence[Json], following: str | None = None) -> Json:
+    """`following` is where the next one begins, if there may be one."""
+    return {"items": list(items), "next_cursor": following}
 
 
 def schedule_shape(schedule: Schedule, last_run: Run | None = None, warning: str | None = None) -> Json:

@@ -4,26 +4,16 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from duly.cli import exits
-from duly.cli.consent import is_agreed
+from duly.cli.consent import held_back, is_dry_run
 from duly.cli.given import milliseconds_from, object_from
-from duly.cli.job_words import told_end
-from duly.cli.output import facts, note, say, say_json, table, watched
-from duly.cli.parser import (
-    Commands,
-    Options,
-    Parser,
-    add_dry_run,
-    add_json,
-    add_most,
-    add_wait,
-    add_watch,
-    add_yes,
-    whole,
-)
-from duly.cli.shapes import at, differences, page, template_shape
+from duly.cli.job_puts import told_put
+from duly.cli.listing import Listing, add_page, show_list
+from duly.cli.output import note, tell
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_wait, add_yes, whole
+from duly.cli.shapes import at, differences, template_shape
 from duly.cli.store import changing, looking
 from duly.cli.times import moment_from
-from duly.cli.waiting import deadline_of, end_of_job
+from duly.cli.waiting import deadline_of
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobKey, Lane, PoolName
 from duly.domain.instants import instant_of
@@ -37,9 +27,7 @@ if TYPE_CHECKING:
 def define(parser: Parser) -> None:
     commands = Commands(parser)
     listed = commands.add("list", list_all, "all of them")
-    listed.add_argument("--from", dest="cursor", metavar="NAME", help="those that follow this one in the list")
-    add_most(listed)
-    add_watch(listed)
+    add_page(listed, "NAME", once="--from")
     show_ = commands.add("show", show, "one of them, in full")
     add_ = commands.add("add", add, "define one")
     edit_ = commands.add("edit", edit, "change what is given, for jobs that are put from now on")
@@ -57,7 +45,7 @@ def define(parser: Parser) -> None:
     add_yes(delete_)
     for command in (add_, edit_, delete_, put_):
         add_dry_run(command)
-    for command in (listed, show_, add_, edit_, delete_, put_):
+    for command in (show_, add_, edit_, delete_, put_):
         add_json(command)
 
 
@@ -88,29 +76,29 @@ def _define_put(command: Parser) -> None:
 
 
 def list_all(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
-        async def once() -> None:
-            found = await queue.templates.list(owner=None, after=options.cursor, most=options.most)
-            if options.json:
-                cursor = found[-1].name if found else None
-                say_json(page([template_shape(each) for each in found], most=options.most, cursor=cursor))
-                return
-            rows = [
-                (each.name, each.asked.new.kind, each.asked.pool, each.owner, each.version, at(each.updated_at))
-                for each in found
-            ]
-            table(("name", "kind", "pool", "owner", "version", "changed"), rows, empty="no templates")
+    show_list(options, _LISTING, lambda queue: queue.templates.list(owner=None, after=options.after, most=options.most))
 
-        await watched(options, queue.storage.clock, once)
+
+def _row(template: Template) -> tuple[object, ...]:
+    what = (template.name, template.asked.new.kind, template.asked.pool)
+    return (*what, template.owner, template.version, at(template.updated_at))
+
+
+_LISTING: Listing[Template] = Listing(
+    heads=("name", "kind", "pool", "owner", "version", "changed"),
+    row=_row,
+    shape=template_shape,
+    key=lambda template: template.name,
+    empty="no templates; define one: duly template add NAME --kind KIND",
+)
+
+
+def show(options: Options) -> None:
+    async def look(queue: "Queue") -> None:
+        template = await queue.templates.get(options.name, owner=None)
+        tell(options, lambda: template_shape(template))
 
     looking(look)
-
-
-def show(options: Options) -> int:
-    async def look(queue: "Queue") -> int:
-        return _told(options, await queue.templates.get(options.name, owner=None))
-
-    return looking(look)
 
 
 def add(options: Options) -> int:
@@ -118,11 +106,11 @@ def add(options: Options) -> int:
 
     async def change(queue: "Queue") -> int:
         await queue.pools.get(asked.pool)
-        if options.dry_run:
-            note(f"dry run: would add {asked.name}; nothing was changed")
+        if is_dry_run(options, f"add {asked.name}"):
             return exits.OK
         made = await queue.templates.create(asked, owner=options.owner)
-        return _told(options, made, f"added {made.name}")
+        tell(options, lambda: template_shape(made), f"added {made.name}")
+        return exits.OK
 
     return changing(change, creates=not options.dry_run)
 
@@ -141,7 +129,8 @@ def edit(options: Options) -> int:
         saved = await queue.templates.update(asked, owner=None, version=options.expect_version or old.version)
         for line in differences(template_shape(old), template_shape(saved)):
             note(f"  {line}")
-        return _told(options, saved, f"edited {saved.name}, version {saved.version}")
+        tell(options, lambda: template_shape(saved), f"edited {saved.name}, version {saved.version}")
+        return exits.OK
 
     return changing(change)
 
@@ -184,13 +173,11 @@ def _command(options: Options) -> Command:
 def delete(options: Options) -> int:
     async def change(queue: "Queue") -> int:
         template = await queue.templates.get(options.name, owner=None)
-        if options.dry_run:
-            note(f"dry run: would delete {template.name}; nothing was changed")
-            return exits.OK
-        if not is_agreed(options, f"delete template {template.name!r}?"):
-            return exits.FAILED
+        if (held := held_back(options, f"delete {template.name}", f"delete template {template.name!r}?")) is not None:
+            return held
         await queue.templates.delete(template.name, owner=None, version=template.version)
-        return _told(options, template, f"deleted {template.name}")
+        tell(options, lambda: template_shape(template), f"deleted {template.name}")
+        return exits.OK
 
     return changing(change)
 
@@ -210,29 +197,9 @@ def put(options: Options) -> int:
         template = await queue.templates.get(options.name, owner=None)
         snapshot = template.snapshot(params, **new)
         snapshot.payload()
-        if options.dry_run:
-            note(f"dry run: would put {snapshot.new.kind} into pool {snapshot.new.pool}; nothing was changed")
+        if is_dry_run(options, f"put {snapshot.new.kind} into pool {snapshot.new.pool}"):
             return exits.OK
         done = await queue.jobs.put_from(template.name, params, owner=None, **new)
-        if warning := await queue.sessions.warning_about(snapshot.new.kind):
-            note(f"warning: {warning}")
-        if options.wait:
-            note(f"waiting for {done.job_id}")
-            return told_end(options, await end_of_job(queue, done.job_id, deadline=deadline))
-        if options.json:
-            say_json({"id": done.job_id, "outcome": done.outcome.value})
-        else:
-            say(f"{done.outcome.value} {done.job_id}; follow it: duly job log {done.job_id} --follow")
-        return exits.OK
+        return await told_put(queue, options, done, kind=snapshot.new.kind, deadline=deadline)
 
     return changing(change)
-
-
-def _told(options: Options, template: Template, done: str | None = None) -> int:
-    if options.json:
-        say_json(template_shape(template))
-    elif done is not None:
-        say(done)
-    else:
-        facts([(name.replace("_", " "), value) for name, value in template_shape(template).items()])
-    return exits.OK

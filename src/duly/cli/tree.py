@@ -39,14 +39,14 @@ def _below(path: tuple[str, ...], summary: str, parser: argparse.ArgumentParser)
     for action in parser._actions:  # noqa: SLF001 - argparse shows its arguments nowhere else
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             helps = {choice.dest: choice.help for choice in action._choices_actions}  # noqa: SLF001
-            for name, child in action.choices.items():
-                yield from _below((*path, name), str(helps.get(name)), child)
+            for name, means in helps.items():
+                yield from _below((*path, name), str(means), action.choices[name])
             return
     yield Leaf(path=path, means=summary, arguments=tuple(map(_argument, _shown(parser))))
 
 
 def _shown(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001
+    return [action for action in parser._actions if action.dest != "help" and action.help != argparse.SUPPRESS]  # noqa: SLF001
 
 
 def _argument(action: argparse.Action) -> Argument:

@@ -4,14 +4,15 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from duly.cli import exits
-from duly.cli.consent import is_agreed
+from duly.cli.consent import held_back, is_dry_run
 from duly.cli.given import span_from
-from duly.cli.output import facts, note, say, say_json, table
+from duly.cli.listing import WHOLE, Listing, add_page, show_list
+from duly.cli.output import facts, note, say_json, tell
 from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_yes
 from duly.cli.shapes import at
 from duly.cli.store import changing, looking
 from duly.cli.webhook_deliveries import define_deliveries
-from duly.cli.webhook_shapes import created_webhook_shape, delivery_shape, page_of, webhook_shape
+from duly.cli.webhook_shapes import created_webhook_shape, delivery_shape, webhook_shape
 from duly.domain.instants import SECOND
 from duly.domain.webhooks.endpoints import Endpoint
 from duly.domain.webhooks.events import PATTERNS
@@ -19,23 +20,23 @@ from duly.domain.webhooks.events import PATTERNS
 if TYPE_CHECKING:
     from duly.bootstrap import Queue
 
-_MOST = 1_000
 _KEPT = "keep the secret, it is not shown again"
 
 
 def define(parser: Parser) -> None:
     commands = Commands(parser)
-    create_ = commands.add("create", create, "tell an address of what ends; prints the secret, this once")
-    create_.add_argument("url", metavar="URL", help="https, and public")
-    create_.add_argument("--owner", default="local", metavar="NAME", help="whose things it is told of (default: local)")
-    create_.add_argument(
+    add_ = commands.add("add", add, "tell an address of what ends; prints the secret, this once", once="create")
+    add_.add_argument("url", metavar="URL", help="https, and public")
+    add_.add_argument("--owner", default="local", metavar="NAME", help="whose things it is told of (default: local)")
+    add_.add_argument(
         "--event", action="append", choices=PATTERNS, metavar="TYPE", help="job.failed, run.*, … (default: all)"
     )
-    create_.add_argument("--everything", action="store_true", help="of every owner and of jobs that have none")
-    create_.add_argument("--note", default="", metavar="TEXT", help="to tell it from others")
-    add_dry_run(create_)
+    add_.add_argument("--everything", action="store_true", help="of every owner and of jobs that have none")
+    add_.add_argument("--note", default="", metavar="TEXT", help="to tell it from others")
+    add_dry_run(add_)
     listed = commands.add("list", list_all, "all of them, without their secrets")
     listed.add_argument("--owner", metavar="NAME", help="only those of one owner")
+    add_page(listed, "WEBHOOK", most=WHOLE)
     show_ = commands.add("show", show, "one of them")
     rotate_ = commands.add("rotate", rotate, "draw a new secret and print it, this once")
     rotate_.add_argument("--keep-old", default="24h", metavar="SPAN", help="how long the old one signs, too")
@@ -49,16 +50,15 @@ def define(parser: Parser) -> None:
         command.add_argument("id", metavar="WEBHOOK")
     for command in (rotate_, disable_, enable_, test_, delete_):
         add_dry_run(command)
-    for command in (create_, listed, show_, rotate_, disable_, enable_, test_, delete_):
+    for command in (add_, show_, rotate_, disable_, enable_, test_, delete_):
         add_json(command)
     define_deliveries(commands)
 
 
-def create(options: Options) -> int:
+def add(options: Options) -> int:
     async def change(queue: "Queue") -> int:
-        if options.dry_run:
-            queue.webhooks.rule.target_of(options.url)
-            note(f"dry run: would tell {options.url}; nothing was changed")
+        queue.webhooks.rule.target_of(options.url)
+        if is_dry_run(options, f"tell {options.url}"):
             return exits.OK
         endpoint, secret = await queue.webhooks.create(
             options.url,
@@ -74,18 +74,25 @@ def create(options: Options) -> int:
 
 
 def list_all(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
-        found = await queue.webhooks.list(owner=options.owner, most=_MOST)
-        if options.json:
-            say_json(page_of([webhook_shape(each) for each in found]))
-            return
-        table(
-            ("id", "owner", "url", "events", "state", "created"),
-            [(each.id, each.owner, each.url, _events(each), _state(each), at(each.created_at)) for each in found],
-            empty="no webhooks; make one: duly webhook create URL",
-        )
+    show_list(
+        options,
+        _LISTING,
+        lambda queue: queue.webhooks.list(owner=options.owner, after=options.after, most=options.most),
+    )
 
-    looking(look)
+
+def _row(endpoint: Endpoint) -> tuple[object, ...]:
+    what = (endpoint.url, _events(endpoint), _state(endpoint))
+    return (endpoint.id, endpoint.owner, *what, at(endpoint.created_at))
+
+
+_LISTING: Listing[Endpoint] = Listing(
+    heads=("id", "owner", "url", "events", "state", "created"),
+    row=_row,
+    shape=webhook_shape,
+    key=lambda endpoint: endpoint.id,
+    empty="no webhooks; make one: duly webhook add URL",
+)
 
 
 def show(options: Options) -> None:
@@ -122,10 +129,7 @@ def enable(options: Options) -> int:
 def test(options: Options) -> int:
     async def act(queue: "Queue") -> None:
         delivery = await queue.webhooks.test(options.id, owner=None)
-        if options.json:
-            say_json(delivery_shape(delivery))
-        else:
-            say(delivery.id)
+        tell(options, lambda: delivery_shape(delivery), delivery.id)
         note("whoever keeps time delivers it; see: duly webhook delivery " + delivery.id)
 
     return _change(options, "send a test to", act)
@@ -134,16 +138,11 @@ def test(options: Options) -> int:
 def delete(options: Options) -> int:
     async def change(queue: "Queue") -> int:
         endpoint = await queue.webhooks.get(options.id, owner=None)
-        if options.dry_run:
-            note(f"dry run: would delete {endpoint.id}; nothing was changed")
-            return exits.OK
-        if not is_agreed(options, f"delete {endpoint.id}, to {endpoint.url}, with the log of its deliveries?"):
-            return exits.FAILED
+        question = f"delete {endpoint.id}, to {endpoint.url}, with the log of its deliveries?"
+        if (held := held_back(options, f"delete {endpoint.id}", question)) is not None:
+            return held
         await queue.webhooks.delete(endpoint.id, owner=None)
-        if options.json:
-            say_json(webhook_shape(endpoint))
-        else:
-            say(f"deleted {endpoint.id}")
+        tell(options, lambda: webhook_shape(endpoint), f"deleted {endpoint.id}")
         return exits.OK
 
     return changing(change)
@@ -152,9 +151,7 @@ def delete(options: Options) -> int:
 def _change(options: Options, what: str, act: "Callable[[Queue], Awaitable[None]]") -> int:
     async def change(queue: "Queue") -> int:
         endpoint = await queue.webhooks.get(options.id, owner=None)
-        if options.dry_run:
-            note(f"dry run: would {what} {endpoint.id}; nothing was changed")
-        else:
+        if not is_dry_run(options, f"{what} {endpoint.id}"):
             await act(queue)
         return exits.OK
 
@@ -162,10 +159,7 @@ def _change(options: Options, what: str, act: "Callable[[Queue], Awaitable[None]
 
 
 def _say_secret(options: Options, endpoint: Endpoint, secret: str) -> None:
-    if options.json:
-        say_json(created_webhook_shape(endpoint, secret))
-    else:
-        say(secret)
+    tell(options, lambda: created_webhook_shape(endpoint, secret), secret)
     note(f"{endpoint.id}, to {endpoint.url}; {_KEPT}")
 
 

@@ -1,13 +1,16 @@
 """`duly webhook deliveries`, `delivery` and `resend`: what became of telling others."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from duly.cli import exits
-from duly.cli.output import facts, note, say, say_json, shortened, table
-from duly.cli.parser import Commands, Options, add_dry_run, add_json, whole
+from duly.cli.consent import is_dry_run
+from duly.cli.listing import Listing, add_page, show_list
+from duly.cli.output import facts, say_json, shortened, table, tell
+from duly.cli.parser import Commands, Options, add_dry_run, add_json
 from duly.cli.shapes import at
 from duly.cli.store import changing, looking
-from duly.cli.webhook_shapes import delivery_detail_shape, delivery_shape, page_of
+from duly.cli.webhook_shapes import delivery_detail_shape, delivery_shape
 from duly.domain.webhooks.deliveries import Delivery, DeliveryState
 
 if TYPE_CHECKING:
@@ -21,35 +24,28 @@ def define_deliveries(commands: Commands) -> None:
     listed.add_argument("--webhook", metavar="WEBHOOK", help="only to this one")
     listed.add_argument("--about", metavar="ID", help="only those that tell of this job, group or run")
     listed.add_argument("--state", choices=list(DeliveryState), help="only in this state")
-    listed.add_argument("--most", type=whole(1, 1_000), default=50, metavar="N", help="how many at most (default: 50)")
+    add_page(listed, "DELIVERY", most=50)
     show_ = commands.add("delivery", show, "one delivery, with a line for each try")
     resend_ = commands.add("resend", resend, "send a delivery again, under the same id")
     add_dry_run(resend_)
     for command in (show_, resend_):
         command.add_argument("id", metavar="DELIVERY")
-    for command in (listed, show_, resend_):
+    for command in (show_, resend_):
         add_json(command)
 
 
 def list_all(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
-        found = await queue.webhooks.deliveries(
+    async def fetch(queue: "Queue") -> Sequence[Delivery]:
+        return await queue.webhooks.deliveries(
             owner=None,
             endpoint_id=options.webhook,
             about=options.about,
             state=options.state and DeliveryState(options.state),
+            before=options.after,
             most=options.most,
         )
-        if options.json:
-            say_json(page_of([delivery_shape(each) for each in found]))
-            return
-        table(
-            ("id", "type", "about", "state", "tries", "status", "created", "error"),
-            [_row(each) for each in found],
-            empty="no deliveries",
-        )
 
-    looking(look)
+    show_list(options, _LISTING, fetch)
 
 
 def _row(delivery: Delivery) -> tuple[object, ...]:
@@ -63,6 +59,15 @@ def _row(delivery: Delivery) -> tuple[object, ...]:
         at(delivery.created_at),
         shortened(delivery.error or "", longest=_SHOWN),
     )
+
+
+_LISTING: Listing[Delivery] = Listing(
+    heads=("id", "type", "about", "state", "tries", "status", "created", "error"),
+    row=_row,
+    shape=delivery_shape,
+    key=lambda delivery: delivery.id,
+    empty="no deliveries",
+)
 
 
 def show(options: Options) -> None:
@@ -98,14 +103,10 @@ def show(options: Options) -> None:
 def resend(options: Options) -> int:
     async def change(queue: "Queue") -> int:
         delivery, _ = await queue.webhooks.delivery(options.id, owner=None)
-        if options.dry_run:
-            note(f"dry run: would send {delivery.id} again; nothing was changed")
+        if is_dry_run(options, f"send {delivery.id} again"):
             return exits.OK
         sent = await queue.webhooks.resend(delivery.id, owner=None)
-        if options.json:
-            say_json(delivery_shape(sent))
-        else:
-            say(f"sending {sent.id} again")
+        tell(options, lambda: delivery_shape(sent), f"sending {sent.id} again")
         return exits.OK
 
     return changing(change)

@@ -11,10 +11,6 @@ from duly.domain.webhooks.endpoints import Endpoint
 Json = dict[str, Any]
 
 
-def page_of(items: Sequence[Json]) -> Json:
-    return {"items": list(items), "next_cursor": None}
-
-
 def webhook_shape(endpoint: Endpoint) -> Json:
     from duly.wire import webhooks
 

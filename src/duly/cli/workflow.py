@@ -3,18 +3,20 @@
 from typing import TYPE_CHECKING, Any
 
 from duly.cli import exits
-from duly.cli.consent import is_agreed
+from duly.cli.consent import held_back, is_dry_run
 from duly.cli.given import object_from
-from duly.cli.output import facts, note, say, say_json, table, written
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_most, add_wait, add_yes, whole
-from duly.cli.shapes import at, page
+from duly.cli.listing import Listing, add_page, show_list
+from duly.cli.output import facts, note, say, say_json, table, tell, written
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_wait, add_yes, whole
+from duly.cli.shapes import at
 from duly.cli.store import changing, looking
 from duly.cli.waiting import deadline_of, end_of_job
 from duly.domain.ids import JobId
 from duly.domain.payloads import value_of
-from duly.domain.workflows import MOST_VERSIONS, Launch, plan_of
+from duly.domain.workflows import MOST_VERSIONS, Launch, Workflow, WorkflowVersion, plan_of
 
 if TYPE_CHECKING:
+    from duly.application.dag_runs import Told
     from duly.bootstrap import Queue
 
 
@@ -25,7 +27,7 @@ def define(parser: Parser) -> None:
     deploy_.add_argument("--owner", default="local", metavar="NAME", help="whose it is (default: local)")
     add_dry_run(deploy_)
     listed = commands.add("list", list_all, "all of them")
-    add_most(listed)
+    add_page(listed, "NAME")
     show_ = commands.add("show", show, "one of them: its document and its schedules")
     versions_ = commands.add("versions", versions, "its versions, the newest first")
     run_ = commands.add("run", run, "run it now")
@@ -37,15 +39,15 @@ def define(parser: Parser) -> None:
         command.add_argument(
             "--version", type=whole(1, MOST_VERSIONS), metavar="N", help="which one (default: the newest)"
         )
-    for command in (versions_, runs_):
-        add_most(command)
+    add_page(versions_, "N", read=whole(1, MOST_VERSIONS))
+    add_page(runs_, "RUN")
     run_.add_argument("--params", metavar="JSON", help="what it is given: JSON, @file, or - for stdin")
     run_.add_argument("--key", metavar="TEXT", help="launches once, however often it is given")
     add_wait(run_)
     add_dry_run(run_)
     add_dry_run(undeploy_)
     add_yes(undeploy_)
-    for command in (deploy_, listed, show_, versions_, run_, runs_, undeploy_):
+    for command in (deploy_, show_, run_, undeploy_):
         add_json(command)
 
 
@@ -73,15 +75,14 @@ def deploy(options: Options) -> int:
 
 
 def list_all(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
-        found = await queue.workflows.list(owner=None, most=options.most)
-        if options.json:
-            say_json(page([_wire().workflow_shape(each).model_dump(mode="json") for each in found]))
-            return
-        rows = [(each.name, each.newest, "yes" if each.deployed else "no", at(each.updated_at)) for each in found]
-        table(("name", "newest", "deployed", "changed"), rows, empty="no workflows")
-
-    looking(look)
+    listing: Listing[Workflow] = Listing(
+        heads=("name", "newest", "deployed", "changed"),
+        row=lambda each: (each.name, each.newest, "yes" if each.deployed else "no", at(each.updated_at)),
+        shape=lambda each: _wire().workflow_shape(each).model_dump(mode="json"),
+        key=lambda each: each.name,
+        empty="no workflows; deploy one: duly workflow deploy FILE",
+    )
+    show_list(options, listing, lambda queue: queue.workflows.list(owner=None, after=options.after, most=options.most))
 
 
 def show(options: Options) -> None:
@@ -109,15 +110,18 @@ def show(options: Options) -> None:
 
 
 def versions(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
-        found = await queue.workflows.versions(options.name, owner=None, most=options.most)
-        if options.json:
-            say_json(page([_wire().version_shape(each).model_dump(mode="json") for each in found]))
-            return
-        rows = [(each.version, at(each.created_at), len(each.plan.nodes), each.hash[:12]) for each in found]
-        table(("version", "deployed", "nodes", "hash"), rows, empty="no versions")
-
-    looking(look)
+    listing: Listing[WorkflowVersion] = Listing(
+        heads=("version", "created", "nodes", "hash"),
+        row=lambda each: (each.version, at(each.created_at), len(each.plan.nodes), each.hash[:12]),
+        shape=lambda each: _wire().version_shape(each).model_dump(mode="json"),
+        key=lambda each: str(each.version),
+        empty="no versions",
+    )
+    show_list(
+        options,
+        listing,
+        lambda queue: queue.workflows.versions(options.name, owner=None, before=options.after, most=options.most),
+    )
 
 
 def run(options: Options) -> int:
@@ -129,7 +133,7 @@ def run(options: Options) -> int:
         if options.dry_run:
             version = await queue.workflows.version(options.name, options.version, owner=None)
             version.plan.input_for(params, field="--params")
-            note(f"dry run: would run {version.graph_id}; nothing was changed")
+            is_dry_run(options, f"run {version.graph_id}")
             return exits.OK
         launch = await queue.launches.launch(
             workflow.name, owner=workflow.owner, version=options.version, params=params, key=options.key
@@ -147,34 +151,31 @@ def run(options: Options) -> int:
 
 
 def runs(options: Options) -> None:
-    async def look(queue: "Queue") -> None:
-        found = await queue.dag_runs.list(options.name, owner=None, most=options.most)
-        if options.json:
-            say_json(page([_wire().run_shape(each).model_dump(mode="json") for each in found]))
-            return
-        rows = [
-            (each.run.run_id, each.run.version, _state(each.execution.ok), at(each.run.begun_at), _error(each))
-            for each in found
-        ]
-        table(("run", "version", "state", "begun", "error"), rows, empty="no runs")
-
-    looking(look)
+    listing: Listing[Told] = Listing(
+        heads=("id", "version", "status", "started", "why"),
+        row=lambda each: (each.run.run_id, each.run.version, _state(each.execution.ok), at(each.run.begun_at),
+                          each.execution.error_message),
+        shape=lambda each: _wire().run_shape(each).model_dump(mode="json"),
+        key=lambda each: each.run.run_id,
+        empty="no runs",
+    )  # fmt: skip
+    show_list(
+        options,
+        listing,
+        lambda queue: queue.dag_runs.list(options.name, owner=None, before=options.after, most=options.most),
+    )
 
 
 def undeploy(options: Options) -> int:
     looking(lambda queue: queue.workflows.get(options.name, owner=None))
-    if options.dry_run:
-        note(f"dry run: would undeploy {options.name}; nothing was changed")
-        return exits.OK
-    if not is_agreed(options, f"undeploy workflow {options.name!r}?"):
-        return exits.FAILED
+    held = held_back(options, f"undeploy {options.name}", f"undeploy workflow {options.name!r}?")
+    if held is not None:
+        return held
 
     async def change(queue: "Queue") -> int:
         gone = list(await queue.workflows.undeploy(options.name, owner=None))
-        if options.json:
-            say_json({"schedules": gone})
-        else:
-            say(f"undeployed {options.name}; deleted {', '.join(gone) or 'no schedules'}")
+        sentence = f"undeployed {options.name}; deleted {', '.join(gone) or 'no schedules'}"
+        tell(options, lambda: {"schedules": gone}, sentence)
         return exits.OK
 
     return changing(change)
@@ -206,10 +207,6 @@ async def _told_end(queue: "Queue", options: Options, launch: Launch) -> int:
 
 def _state(ok: bool | None) -> str:
     return "running" if ok is None else "success" if ok else "error"
-
-
-def _error(told: Any) -> str:
-    return told.execution.error_message or ""
 
 
 def _action(action: Any) -> str:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from duly.application.deliveries import Deliveries
 from duly.domain.instants import SECOND, Micros
 from duly.domain.webhooks.deliveries import Errand
+from duly.domain.webhooks.endpoints import Endpoint
 from duly.ports.telemetry import Telemetry
 from duly.ports.webhooks import Sender
 
@@ -28,9 +29,10 @@ class Courier:
         self._new_sender = sender
         self._sender: Sender | None = None
         self._telemetry = telemetry
-        self._going: set[asyncio.Task[None]] = set()
+        self._going: dict[asyncio.Task[None], Endpoint] = {}
         self._nudge = asyncio.Event()
         self._is_stopping = False
+        self._has_looked_again = False
 
     def stop(self) -> None:
         """Sends nothing new; then `run` returns. A call that does not end soon is made again by another courier."""
@@ -71,14 +73,18 @@ class Courier:
         has_work, at = await deliveries.next_at()
         if not has_work:
             return _LONGEST_WAIT
+        if not self._has_looked_again:
+            await deliveries.look_again()
+            self._has_looked_again = True
+            _, at = await deliveries.next_at()
         if at is None or at > deliveries.storage.clock.now():
             return deliveries.pace.look_every
         is_more = await deliveries.fan_out()
         free = deliveries.pace.most_at_once - len(self._going)
-        errands = await deliveries.claim(free) if free > 0 else []
+        errands = await deliveries.claim(free, under_way=[*self._going.values()]) if free > 0 else []
         for errand in errands:
             task = asyncio.create_task(self._deliver(errand))
-            self._going.add(task)
+            self._going[task] = errand.endpoint
             task.add_done_callback(self._done)
         return _AT_ONCE if is_more or errands else deliveries.pace.look_every
 
@@ -96,7 +102,7 @@ class Courier:
             self._telemetry.failed(_CHORE, error)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._going.discard(task)
+        self._going.pop(task, None)
         self._nudge.set()
 
 

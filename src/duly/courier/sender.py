@@ -108,8 +108,9 @@ class HttpSender:
     def _retry_after(self, text: str | None) -> Micros | None:
         if text is None:
             return None
-        if text.isascii() and text.isdigit() and len(text) <= 9:
-            return Micros(int(text) * SECOND)
+        if text.isascii() and text.isdigit():
+            digits = text.lstrip("0") or "0"
+            return Micros(int(digits) * SECOND) if len(digits) <= 9 else self.pace.longest_retry_after
         try:
             return Micros(max(instant_of(parsedate_to_datetime(text), field="retry-after") - self.clock.now(), 0))
         except (ValueError, OverflowError):

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -94,7 +94,7 @@ async def _require_tokens(queue: Queue, options: DevOptions) -> None:
         raise InvalidInput(
             "--host",
             f"{host} can be reached by others, and nobody has a token",
-            fix=f"make one: {options.command} token create",
+            fix=f"make one: {options.command} token add",
         )
 
 
@@ -130,7 +130,6 @@ class _Dev:
         self._watch = Watch(options.program, queue.storage.clock, seen=seen)
 
     async def run(self, app: Duly | None) -> None:
-        keeper = self._queue.timekeeper()
         is_demo = app is not None and app.name == demo.NAME and not self._options.program.is_file()
         if is_demo:
             await demo.fund(self._queue)
@@ -145,30 +144,35 @@ class _Dev:
             self._screen.scheduled(schedules)
             self._tell_restored(reconciled)
 
-        serving = asyncio.create_task(
-            serve(
-                self._queue,
-                host=self._options.host,
-                port=self._options.port,
-                stop=self._stop,
-                on_ready=introduce,
-                handlers=self._stage.handlers,
-            )
+        await self._work(self._serve(introduce))
+
+    def _serve(self, introduce: Callable[[str], None]) -> Coroutine[Any, Any, None]:
+        return serve(
+            self._queue,
+            host=self._options.host,
+            port=self._options.port,
+            stop=self._stop,
+            on_ready=introduce,
+            handlers=self._stage.handlers,
         )
-        keeping = asyncio.create_task(keeper.run())
-        following = asyncio.create_task(self._follow())
-        asking = asyncio.create_task(Questions(self._queue, self._screen, self._options.command).follow())
-        stopping = asyncio.create_task(self._stop.wait())
+
+    async def _work(self, server: Coroutine[Any, Any, None]) -> None:
+        """Until one of them ends, which is an error unless somebody said stop."""
+        keeper = self._queue.timekeeper()
+        serving, keeping = asyncio.create_task(server), asyncio.create_task(keeper.run())
+        questions = Questions(self._queue, self._screen, self._options.command)
+        # What looks on, and ends at once when told to.
+        aside = [asyncio.create_task(each) for each in (self._follow(), questions.follow(), self._stop.wait())]
         try:
-            parts: set[asyncio.Future[Any]] = {serving, keeping, following, asking, stopping, self._stage.broke_down}
+            parts: set[asyncio.Future[Any]] = {serving, keeping, *aside, self._stage.broke_down}
             done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._stop.set()
-            for task in (following, asking, stopping):
+            for task in aside:
                 task.cancel()
             keeper.stop()
             # First, so that nobody is put on stage any more.
-            await asyncio.gather(following, asking, stopping, return_exceptions=True)
+            await asyncio.gather(*aside, return_exceptions=True)
             await asyncio.gather(self._stage.close(), keeping, serving, return_exceptions=True)
         for part in done:
             part.result()

@@ -83,6 +83,18 @@ class Unauthenticated(Refused):
         super().__init__("a valid token is needed")
 
 
+class TooManyStreams(Refused):
+    """A token follows as many runs at once as it may: one of its streams has to end first."""
+
+    code = "too_many_streams"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"this token has {most} streams open at this server, the most it may have (DULY_STREAMS_PER_TOKEN); "
+            "close one of them, or come back when one has ended"
+        )
+
+
 class UnknownToken(NotFound):
     code = "unknown_token"
 

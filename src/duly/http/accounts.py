@@ -7,8 +7,8 @@ from duly.domain.amounts import parse_amount
 from duly.domain.errors import InvalidInput
 from duly.domain.instants import Instant
 from duly.domain.tokens import Role
-from duly.http.answers import json_answer
-from duly.http.cursors import InvalidCursor, cursor_of, cut, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import InvalidCursor, cursor_of, position_from
 from duly.http.door import Door, Visit, Visiting, for_role
 from duly.http.parameters import Cursor, Id, Limit
 from duly.wire import money as wire
@@ -39,8 +39,7 @@ async def list_accounts(visit: Visiting, limit: Limit = 50, cursor: Cursor = Non
     """In order of id."""
     after = position_from(cursor, "accounts")
     found = await visit.queue.accounts.list(owner=visit.sees, after=after, most=limit + 1)
-    page, following = cut(found, limit, "accounts", lambda account: account.id)
-    return json_answer(Page[wire.Account](items=[wire.account_shape(each) for each in page], next_cursor=following))
+    return page_answer(Page[wire.Account], wire.account_shape, found, limit, "accounts", key=lambda account: account.id)
 
 
 @router.get("/{id}", response_model=wire.Account, summary="Read an account", response_description="The account.")

@@ -1,16 +1,37 @@
 """Answers as bytes: written once, so that what is kept for a replay is what was sent."""
 
 import hashlib
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from duly.http.cursors import cut
 from duly.wire.schedules import Schedule
+from duly.wire.shapes import Page
+
+T = TypeVar("T")
+S = TypeVar("S")
 
 
 def json_answer(shape: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(shape.model_dump_json(), status, headers, "application/json")
+
+
+def page_answer(
+    page_of: type[Page[S]],
+    shape: Callable[[T], S],
+    found: Sequence[T],
+    limit: int,
+    listing: str,
+    *,
+    key: Callable[[T], str | int],
+) -> Response:
+    """One more than a page was asked for, to know whether another follows."""
+    items, following = cut(found, limit, listing, key)
+    return json_answer(page_of(items=[shape(each) for each in items], next_cursor=following))
 
 
 def schedule_answer(shape: Schedule, status: int = 200, *, if_none_match: str | None = None) -> Response:

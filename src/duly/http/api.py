@@ -37,6 +37,7 @@ from duly.http.closing import Closing
 from duly.http.description import DESCRIPTION, described
 from duly.http.gate import Gate
 from duly.http.problems import problem_from
+from duly.http.streams import MOST_STREAMS, Streams
 from duly.http.use_cases import UseCases
 from duly.version import __version__
 
@@ -79,7 +80,12 @@ async def no_metrics() -> bytes:
 
 
 def create_api(
-    queue: UseCases, *, access: Access, metrics: Metrics = no_metrics, secrets: inbound.Inbound = _NO_SECRETS
+    queue: UseCases,
+    *,
+    access: Access,
+    metrics: Metrics = no_metrics,
+    secrets: inbound.Inbound = _NO_SECRETS,
+    streams_per_token: int = MOST_STREAMS,
 ) -> FastAPI:
     """`metrics` answers what is counted, in the text format of Prometheus; `secrets` are those of inbound webhooks."""
     api = FastAPI(
@@ -97,6 +103,7 @@ def create_api(
     api.state.metrics = metrics
     api.state.inbound = secrets
     api.state.closing = Closing()
+    api.state.streams = Streams(streams_per_token)
     api.state.direct_calls = None
     for router in _ROUTERS:
         api.include_router(router)

@@ -6,8 +6,8 @@ from starlette.responses import Response
 from duly.domain.amounts import parse_amount
 from duly.domain.billing import UnknownAccount
 from duly.domain.schedules import UnknownSchedule
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import position_from
 from duly.http.door import Door, Visiting
 from duly.http.parameters import Cursor, Id, Limit
 from duly.http.problems import Refusal
@@ -45,8 +45,7 @@ async def list_budgets(visit: Visiting, limit: Limit = 50, cursor: Cursor = None
     """In order of id."""
     seen = position_from(cursor, "budgets") or ""
     unseen = [budget for budget in await visit.queue.budgets.list(owner=visit.sees) if budget.id > seen]
-    page, following = cut(unseen, limit, "budgets", lambda budget: budget.id)
-    return json_answer(Page[wire.Budget](items=[wire.budget_shape(each) for each in page], next_cursor=following))
+    return page_answer(Page[wire.Budget], wire.budget_shape, unseen, limit, "budgets", key=lambda budget: budget.id)
 
 
 @router.get("/{id}", response_model=wire.Budget, summary="Read a budget", response_description="The budget.")

@@ -67,6 +67,7 @@ class RunEvents:
     place: Place
     closing: Closing
     require_welcome: Callable[[], Awaitable[object]]
+    _welcome_at: Micros = field(default=Micros(0))
     _told: tuple[object, ...] = ()
     _reviews: dict[str, ReviewState] = field(default_factory=dict)
     _progress: dict[JobId, Progress] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class RunEvents:
 
     async def _events(self, listener: Listener, is_closing: asyncio.Event) -> AsyncIterator[bytes]:
         clock = self.queue.storage.clock
-        sent_at = welcome_at = clock.lease_now()
+        sent_at = self._welcome_at = clock.lease_now()
         while not is_closing.is_set():
             began = clock.lease_now()
             # The run before its lines: all lines of a run that has ended are there.
@@ -94,6 +95,7 @@ class RunEvents:
             async for event in self._news(run):
                 sent_at = clock.lease_now()
                 yield event
+                await self._stay_welcome()
             if run.status.is_terminal:
                 self.place = replace(self.place, has_ended=True)
                 yield _event("end", EndEvent(status=run.status), self.place)
@@ -101,10 +103,15 @@ class RunEvents:
             if clock.lease_now() - sent_at >= HEARTBEAT_EVERY:
                 sent_at = clock.lease_now()
                 yield HEARTBEAT
-            if clock.lease_now() - welcome_at >= WELCOME_FOR:
-                welcome_at = clock.lease_now()
-                await self.require_welcome()
+            await self._stay_welcome()
             await self._pause(listener, is_closing, began)
+
+    async def _stay_welcome(self) -> None:
+        """Asked between events, too: what a run said may take long to read."""
+        now = self.queue.storage.clock.lease_now()
+        if now - self._welcome_at >= WELCOME_FOR:
+            self._welcome_at = now
+            await self.require_welcome()
 
     async def _pause(self, listener: Listener, is_closing: asyncio.Event, began: Micros) -> None:
         """Until something may have changed, a second has passed, or the server stops."""

@@ -5,8 +5,8 @@ from starlette.responses import Response
 
 from duly.domain.billing import UnknownAccount
 from duly.domain.instants import instant_of
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import position_from
 from duly.http.door import Door, Visiting
 from duly.http.parameters import Cursor, Id, Limit
 from duly.http.problems import Refusal
@@ -39,8 +39,7 @@ async def list_grants(visit: Visiting, limit: Limit = 50, cursor: Cursor = None)
     """In order of id, revoked ones too, each with when it was last used."""
     seen = position_from(cursor, "grants") or ""
     unseen = [grant for grant in await visit.queue.grants.list(owner=visit.sees) if grant.id > seen]
-    page, following = cut(unseen, limit, "grants", lambda grant: grant.id)
-    return json_answer(Page[wire.Grant](items=[wire.grant_shape(each) for each in page], next_cursor=following))
+    return page_answer(Page[wire.Grant], wire.grant_shape, unseen, limit, "grants", key=lambda grant: grant.id)
 
 
 @router.get(

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from duly.domain.errors import InvalidInput
 from duly.domain.groups import Group, GroupAlreadyEnded, GroupRunning, GroupStatus
 from duly.domain.templates import UnknownTemplate
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, number_from, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import number_from, position_from
 from duly.http.door import Door, Visit, Visiting
 from duly.http.parameters import Cursor, Id, Limit
 from duly.wire import groups as wire
@@ -48,8 +48,7 @@ async def list_groups(
     """The last made first."""
     before = position_from(cursor, "groups")
     found = await visit.queue.groups.list(owner=visit.sees, status=status, before=before, most=limit + 1)
-    page, following = cut(found, limit, "groups", lambda group: group.id)
-    return json_answer(Page[wire.Group](items=[wire.group_shape(group) for group in page], next_cursor=following))
+    return page_answer(Page[wire.Group], wire.group_shape, found, limit, "groups", key=lambda group: group.id)
 
 
 @router.get(
@@ -73,8 +72,9 @@ async def list_members(visit: Visiting, id: Id, limit: Limit = 50, cursor: Curso
     # A cursor counts what was seen, a member's place from 0.
     seen = number_from(cursor, "members")
     found = await visit.queue.groups.members(id, owner=visit.sees, after=seen - 1, most=limit + 1)
-    page, following = cut(found, limit, "members", lambda member: member.place + 1)
-    return json_answer(Page[wire.Member](items=[wire.member_shape(each) for each in page], next_cursor=following))
+    return page_answer(
+        Page[wire.Member], wire.member_shape, found, limit, "members", key=lambda member: member.place + 1
+    )
 
 
 @router.post(

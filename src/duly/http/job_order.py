@@ -6,8 +6,8 @@ from starlette.responses import Response
 from duly.domain.ids import JobId, PoolName
 from duly.domain.jobs import Job
 from duly.domain.pools import UnknownPool
-from duly.http.answers import json_answer
-from duly.http.cursors import InvalidCursor, cut, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import InvalidCursor, position_from
 from duly.http.door import Door, Visit, Visiting
 from duly.http.jobs import job_answer
 from duly.http.parameters import Cursor, Id, Limit
@@ -76,9 +76,14 @@ async def list_queue(visit: Visiting, name: Name, limit: Limit = 50, cursor: Cur
         raise not_found(unknown) from unknown
     places = await visit.queue.jobs.places(pool.name, owner=visit.sees)
     unseen = [(place, job) for place, job in places if after is None or job.order > after]
-    page, following = cut(unseen, limit, "queue", lambda each: _place_text(each[1]))
-    shapes = [wire.queued_job_shape(place, job) for place, job in page]
-    return json_answer(Page[wire.QueuedJob](items=shapes, next_cursor=following))
+    return page_answer(
+        Page[wire.QueuedJob],
+        lambda each: wire.queued_job_shape(*each),
+        unseen,
+        limit,
+        "queue",
+        key=lambda each: _place_text(each[1]),
+    )
 
 
 async def _seen(visit: Visit, job_id: str) -> JobId:

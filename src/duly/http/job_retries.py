@@ -9,8 +9,8 @@ from duly.application.retries import FailedFilter
 from duly.domain.ids import JobId
 from duly.domain.instants import instant_of
 from duly.domain.tokens import Role
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import position_from
 from duly.http.door import Door, Visit, Visiting, for_role
 from duly.http.jobs import job_answer
 from duly.http.parameters import Cursor, Id, Limit, Text
@@ -49,8 +49,7 @@ async def list_failed(
     )
     before = position_from(cursor, "failed")
     found = await visit.queue.jobs.failed(owner=visit.sees, which=which, before=before, most=limit + 1)
-    page, following = cut(found, limit, "failed", lambda job: job.id)
-    return json_answer(Page[Job](items=[job_shape(job) for job in page], next_cursor=following))
+    return page_answer(Page[Job], job_shape, found, limit, "failed", key=lambda job: job.id)
 
 
 @router.post(

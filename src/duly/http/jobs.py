@@ -9,8 +9,8 @@ from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobId
 from duly.domain.jobs import FinishedJob, Job, JobAlreadyFinished, JobState, JobStatus, PutOutcome
 from duly.domain.tokens import Role
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, number_from, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import number_from, position_from
 from duly.http.door import Door, Visit, Visiting, for_role
 from duly.http.parameters import Cursor, Flag, Id, Limit, Text
 from duly.wire import jobs as wire
@@ -77,8 +77,7 @@ async def list_jobs(
         ]
     else:
         found = [*await visit.queue.jobs.list(owner=visit.sees, pool=pool, state=state, after=position, most=limit + 1)]
-    page, following = cut(found, limit, listing, lambda job: job.id)
-    return json_answer(Page[wire.Job](items=[wire.job_shape(job) for job in page], next_cursor=following))
+    return page_answer(Page[wire.Job], wire.job_shape, found, limit, listing, key=lambda job: job.id)
 
 
 async def _queued(visit: Visit, *, pool: str | None, limit: int, cursor: str | None) -> Response:
@@ -90,8 +89,7 @@ async def _queued(visit: Visit, *, pool: str | None, limit: int, cursor: str | N
         if len(page) <= limit:
             break
         last = page[-1].id
-    items, following = cut(queued, limit, "jobs", lambda job: job.id)
-    return json_answer(Page[wire.Job](items=[wire.job_shape(job) for job in items], next_cursor=following))
+    return page_answer(Page[wire.Job], wire.job_shape, queued, limit, "jobs", key=lambda job: job.id)
 
 
 def _require_fit(*, ended: bool, state: JobState | None, status: JobStatus | None) -> None:
@@ -148,5 +146,4 @@ async def get_job_log(visit: Visiting, id: Id, limit: Limit = 200, cursor: Curso
     """In order; while it runs, follow its run's events instead."""
     job = await visit.queue.jobs.find(JobId(id), owner=visit.sees)
     lines = await visit.queue.logs.lines(job.id, after=number_from(cursor, "log"), most=limit + 1)
-    page, following = cut(lines, limit, "log", lambda line: line.seq)
-    return json_answer(Page[wire.LoggedLine](items=[wire.line_shape(line) for line in page], next_cursor=following))
+    return page_answer(Page[wire.LoggedLine], wire.line_shape, lines, limit, "log", key=lambda line: line.seq)

@@ -13,7 +13,7 @@ from duly.domain.errors import Conflict, DulyError, InvalidInput, NotFound, Refu
 from duly.domain.pools import PoolDraining, UnknownPool
 from duly.domain.requests import StillRunning
 from duly.domain.tickets import Deadline, DirectFailed
-from duly.domain.tokens import Unauthenticated
+from duly.domain.tokens import TooManyStreams, Unauthenticated
 from duly.wire.pointers import NOTHING, Asked, pointer_of, pointer_to, said_of
 from duly.wire.problems import MEDIA_TYPE, problem_of
 from duly.wire.suggestions import unknown
@@ -21,6 +21,7 @@ from duly.wire.suggestions import unknown
 # The first that fits counts: single errors before their families.
 STATUSES: tuple[tuple[type[DulyError], int], ...] = (
     (Unauthenticated, 401),
+    (TooManyStreams, 429),
     (UnknownPool, 422),  # a body names it; where the path does, the route says 404
     (PoolDraining, 409),
     (DirectFailed, 502),
@@ -42,6 +43,8 @@ CODES = {
     415: "unsupported_media_type",
 }
 RETRY_SOON_S = 1
+# A stream ends with its run, or when its caller leaves.
+RETRY_STREAM_S = 5
 _MOST_PLACES = 20
 _LONGEST_POINTER = 200
 Errors = tuple[tuple[str, str], ...]
@@ -107,6 +110,8 @@ def _headers(error: DulyError, status: int) -> dict[str, str]:
     # What runs is mostly done in a moment; only that of a dead server takes as long as its claim is held.
     if status == 503 or isinstance(error, StillRunning):
         return {"Retry-After": str(RETRY_SOON_S)}
+    if status == 429:
+        return {"Retry-After": str(RETRY_STREAM_S)}
     return {"WWW-Authenticate": 'Bearer realm="duly"'} if status == 401 else {}
 
 

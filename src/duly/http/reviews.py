@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from duly.domain.reviews import ReviewState
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import position_from
 from duly.http.door import Door, Visiting
 from duly.http.parameters import Cursor, Id, Limit
 from duly.wire import reviews as wire
@@ -25,8 +25,7 @@ async def list_reviews(
     listing = f"reviews {state or ''}"
     before = position_from(cursor, listing)
     found = await visit.queue.reviews.list(owner=visit.sees, state=state, before=before, most=limit + 1)
-    page, following = cut(found, limit, listing, lambda review: review.id)
-    return json_answer(Page[wire.Review](items=[wire.review_shape(each) for each in page], next_cursor=following))
+    return page_answer(Page[wire.Review], wire.review_shape, found, limit, listing, key=lambda review: review.id)
 
 
 @router.get("/{id}", response_model=wire.Review, summary="Read a review", response_description="The review.")

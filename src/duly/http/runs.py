@@ -7,11 +7,12 @@ from starlette.responses import Response, StreamingResponse
 
 from duly.domain.ids import RunId
 from duly.domain.runs import RunAlreadyEnded, RunKind, RunStatus
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, number_from, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import number_from, position_from
 from duly.http.door import Door, Visit, Visiting
 from duly.http.events import Place, RunEvents
 from duly.http.parameters import Cursor, Id, Limit, Text
+from duly.http.streams import EventStream
 from duly.wire import runs as wire
 from duly.wire.executions import GraphEvent, event_shape
 from duly.wire.jobs import Cancellation
@@ -58,8 +59,7 @@ async def listed_runs(
         before=position_from(cursor, "runs"),
         most=limit + 1,
     )
-    page, following = cut(found, limit, "runs", lambda run: run.id)
-    return json_answer(Page[wire.Run](items=[wire.run_shape(run) for run in page], next_cursor=following))
+    return page_answer(Page[wire.Run], wire.run_shape, found, limit, "runs", key=lambda run: run.id)
 
 
 @router.get(
@@ -85,8 +85,7 @@ async def list_graph_events(visit: Visiting, id: Id, limit: Limit = 50, cursor: 
     found = await visit.queue.execution_events.of_run(
         id, owner=visit.sees, after=number_from(cursor, "graph-events"), most=limit + 1
     )
-    page, following = cut(found, limit, "graph-events", lambda event: event.seq)
-    return json_answer(Page[GraphEvent](items=[event_shape(event) for event in page], next_cursor=following))
+    return page_answer(Page[GraphEvent], event_shape, found, limit, "graph-events", key=lambda event: event.seq)
 
 
 @router.get(
@@ -131,14 +130,14 @@ async def follow_run(
         str | None, Header(description="The id of the last event seen: no line after it is lost or repeated.")
     ] = None,
 ) -> Response:
-    """Server-sent events until the run has ended. What comes before the last event seen is not sent again."""
+    """Server-sent events until the run has ended. What comes before the last event seen is not sent again.
+
+    A token has at most 32 of them open at a server, unless that is set otherwise, and the next one is refused with 429.
+    They end when their token is revoked or expires.
+    """
     run = await visit.queue.runs.get(id, owner=visit.sees)
     place = Place.of(last_event_id)
     if place.has_ended and run.status.is_terminal:
         return Response(status_code=204)
     events = RunEvents(visit.queue, id, visit.sees, place, visit.request.app.state.closing, visit.require_welcome)
-    return StreamingResponse(
-        events.stream(),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    return EventStream(events.stream(), visit.request.app.state.streams.enter(visit.caller))

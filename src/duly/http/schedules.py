@@ -11,7 +11,7 @@ from duly.domain.graph_targets import is_alike
 from duly.domain.ids import ScheduleId
 from duly.domain.schedules import Schedule, ScheduleChanged, ScheduleExists, UnknownSchedule
 from duly.domain.sessions import warning_about_schedule
-from duly.http.answers import json_answer, schedule_answer
+from duly.http.answers import json_answer, page_answer, schedule_answer
 from duly.http.cursors import cut, number_from, position_from
 from duly.http.door import Door, Visit, Visiting
 from duly.http.parameters import Cursor, Id, IfMatch, IfNoneMatch, Limit, Withdraw, revision_from
@@ -199,8 +199,9 @@ async def list_revisions(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cur
     seen = number_from(cursor, "revisions")
     revisions = await visit.queue.schedules.revisions(id, owner=visit.sees)
     unseen = [revision for revision in revisions if revision.number > seen]
-    page, following = cut(unseen, limit, "revisions", lambda revision: revision.number)
-    return json_answer(Page[wire.Revision](items=[wire.revision_shape(each) for each in page], next_cursor=following))
+    return page_answer(
+        Page[wire.Revision], wire.revision_shape, unseen, limit, "revisions", key=lambda revision: revision.number
+    )
 
 
 def _addressable(schedule_id: str) -> str:

@@ -12,8 +12,8 @@ from duly.domain.jobs import PutOutcome
 from duly.domain.pools import UnknownPool
 from duly.domain.templates import NewTemplate, Template, TemplateChanged, TemplateExists, UnknownTemplate
 from duly.domain.tokens import Role
-from duly.http.answers import json_answer, tagged_answer
-from duly.http.cursors import cut, position_from
+from duly.http.answers import page_answer, tagged_answer
+from duly.http.cursors import position_from
 from duly.http.door import Door, Visit, Visiting
 from duly.http.jobs import job_answer
 from duly.http.parameters import Cursor, IfMatch, IfNoneMatch, Limit, Text, revision_from
@@ -66,9 +66,7 @@ async def list_templates(visit: Visiting, limit: Limit = 50, cursor: Cursor = No
     """In order of name."""
     after = position_from(cursor, "templates")
     found = await visit.queue.templates.list(owner=visit.sees, after=after, most=limit + 1)
-    page, following = cut(found, limit, "templates", lambda template: template.name)
-    shapes = [wire.template_shape(template) for template in page]
-    return json_answer(Page[wire.Template](items=shapes, next_cursor=following))
+    return page_answer(Page[wire.Template], wire.template_shape, found, limit, "templates", key=lambda each: each.name)
 
 
 @router.get(

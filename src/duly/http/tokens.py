@@ -5,8 +5,8 @@ from starlette.responses import Response
 
 from duly.domain.instants import instant_of
 from duly.domain.tokens import Role
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import position_from
 from duly.http.door import Door, Visiting, for_role
 from duly.http.parameters import Cursor, Id, Limit
 from duly.http.problems import Refusal
@@ -29,7 +29,7 @@ async def create_token(visit: Visiting, body: wire.NewToken) -> Response:
     """Its secret is shown this once. What an idempotency key replays is the token without it: no secret is kept."""
     if visit.caller.token_id is None:
         why = "anybody on this machine could make one that outlives this server"
-        raise Refusal(403, f"{why}; use `duly token create`, which needs the database", code="token_needed")
+        raise Refusal(403, f"{why}; use `duly token add`, which needs the database", code="token_needed")
     expires_at = None if body.expires_at is None else instant_of(body.expires_at, field="expires_at")
     token, secret = await visit.queue.tokens.create(
         owner=body.owner, role=body.role, name=body.name, expires_at=expires_at
@@ -49,8 +49,7 @@ async def list_tokens(visit: Visiting, limit: Limit = 50, cursor: Cursor = None)
     """In order of id, revoked ones too; never a secret."""
     seen = position_from(cursor, "tokens") or ""
     unseen = [token for token in await visit.queue.tokens.list(owner=None) if token.id > seen]
-    page, following = cut(unseen, limit, "tokens", lambda token: token.id)
-    return json_answer(Page[wire.Token](items=[wire.token_shape(token) for token in page], next_cursor=following))
+    return page_answer(Page[wire.Token], wire.token_shape, unseen, limit, "tokens", key=lambda token: token.id)
 
 
 @router.delete(

@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from duly.domain.tokens import Role
 from duly.domain.webhooks.deliveries import DeliveryState
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import position_from
 from duly.http.door import Door, Visit, Visiting
 from duly.http.parameters import Cursor, Id, Limit, Text
 from duly.wire import webhooks as wire
@@ -48,8 +48,7 @@ async def list_webhooks(visit: Visiting, limit: Limit = 50, cursor: Cursor = Non
     """In order of id; never a secret."""
     after = position_from(cursor, "webhooks")
     found = await visit.queue.webhooks.list(owner=visit.sees, after=after, most=limit + 1)
-    page, following = cut(found, limit, "webhooks", lambda each: each.id)
-    return json_answer(Page[wire.Webhook](items=[wire.webhook_shape(each) for each in page], next_cursor=following))
+    return page_answer(Page[wire.Webhook], wire.webhook_shape, found, limit, "webhooks", key=lambda each: each.id)
 
 
 @router.get("/{id}", response_model=wire.Webhook, summary="Read a webhook", response_description="The webhook.")
@@ -143,8 +142,7 @@ async def list_deliveries(
         before=position_from(cursor, "deliveries"),
         most=limit + 1,
     )
-    page, following = cut(found, limit, "deliveries", lambda each: each.id)
-    return json_answer(Page[wire.Delivery](items=[wire.delivery_shape(each) for each in page], next_cursor=following))
+    return page_answer(Page[wire.Delivery], wire.delivery_shape, found, limit, "deliveries", key=lambda each: each.id)
 
 
 @deliveries_router.get(

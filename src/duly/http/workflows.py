@@ -6,8 +6,8 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from duly.domain.executions import UnknownExecution
-from duly.http.answers import json_answer
-from duly.http.cursors import cut, number_from, position_from
+from duly.http.answers import json_answer, page_answer
+from duly.http.cursors import number_from, position_from
 from duly.http.door import Door, Visiting
 from duly.http.parameters import Cursor, Id, Limit, Text
 from duly.wire import workflows as wire
@@ -38,8 +38,9 @@ async def list_workflows(visit: Visiting, limit: Limit = 50, cursor: Cursor = No
     """In order of name."""
     after = position_from(cursor, "workflows")
     found = await visit.queue.workflows.list(owner=visit.sees, after=after, most=limit + 1)
-    page, following = cut(found, limit, "workflows", lambda workflow: workflow.name)
-    return json_answer(Page[wire.Workflow](items=list(map(wire.workflow_shape, page)), next_cursor=following))
+    return page_answer(
+        Page[wire.Workflow], wire.workflow_shape, found, limit, "workflows", key=lambda workflow: workflow.name
+    )
 
 
 @router.get(
@@ -71,8 +72,9 @@ async def list_workflow_versions(
     """The newest first; none of them ever changes."""
     before = number_from(cursor, "versions") or None
     found = await visit.queue.workflows.versions(id, owner=visit.sees, before=before, most=limit + 1)
-    page, following = cut(found, limit, "versions", lambda version: version.version)
-    return json_answer(Page[wire.WorkflowVersion](items=list(map(wire.version_shape, page)), next_cursor=following))
+    return page_answer(
+        Page[wire.WorkflowVersion], wire.version_shape, found, limit, "versions", key=lambda version: version.version
+    )
 
 
 @router.delete(
@@ -112,8 +114,9 @@ async def list_workflow_runs(visit: Visiting, id: Id, limit: Limit = 50, cursor:
     """The last begun first."""
     before = position_from(cursor, "workflow-runs")
     found = await visit.queue.dag_runs.list(id, owner=visit.sees, before=before, most=limit + 1)
-    page, following = cut(found, limit, "workflow-runs", lambda told: told.run.run_id)
-    return json_answer(Page[wire.WorkflowRun](items=list(map(wire.run_shape, page)), next_cursor=following))
+    return page_answer(
+        Page[wire.WorkflowRun], wire.run_shape, found, limit, "workflow-runs", key=lambda told: told.run.run_id
+    )
 
 
 @router.get(

@@ -7,7 +7,7 @@ from duly.domain.ids import Owner
 from duly.domain.instants import Instant
 from duly.domain.webhooks.deliveries import Answer, Attempt, Breaker, Delivery, DeliveryState, Errand
 from duly.domain.webhooks.endpoints import Endpoint
-from duly.domain.webhooks.events import Ended, Event
+from duly.domain.webhooks.events import Ended, Event, Unreadable
 
 
 class WebhookStore(Protocol):
@@ -26,8 +26,8 @@ class WebhookStore(Protocol):
 
     async def save(self, endpoint: Endpoint) -> None: ...
 
-    async def delete(self, endpoint_id: str) -> None:
-        """With its deliveries."""
+    async def delete(self, endpoint: Endpoint) -> None:
+        """With its deliveries, and with what is known of its host unless its owner has another there."""
 
     async def listening_to(self, owner: Owner | None) -> list[Endpoint]:
         """Enabled endpoints that may want what things of this owner, or of nobody, tell."""
@@ -38,10 +38,15 @@ class WebhookStore(Protocol):
     async def next_at(self) -> Instant | None:
         """When the next delivery is due; long ago, if the outbox is not empty."""
 
-    async def ended(self, most: int) -> list[Ended]:
-        """Rows of the outbox, oldest first; kept from others until commit."""
+    async def ended(self, most: int, *, aside_after: int | None = None) -> list[Ended | Unreadable]:
+        """Rows of the outbox, oldest first, or those set aside after one; kept from others until commit."""
 
-    async def take(self, seqs: Sequence[int]) -> None:
+    async def set_aside(self, seq: int, *, reason: str, now: Instant) -> None: ...
+
+    async def aside(self) -> tuple[int, str | None]:
+        """How many rows are set aside, and why one of them is."""
+
+    async def take(self, seq: int) -> None:
         """Out of the outbox."""
 
     async def tell(
@@ -51,6 +56,12 @@ class WebhookStore(Protocol):
 
     async def due(self, now: Instant, most: int, *, claim: str) -> list[Errand]:
         """Deliveries that are due, to be claimed; kept from others until commit."""
+
+    async def endpoints_due(self, now: Instant) -> list[Endpoint]:
+        """Those for which a delivery is due, whoever waits longest first."""
+
+    async def next_due_of(self, endpoint: Endpoint, now: Instant, *, claim: str) -> Errand | None:
+        """Its oldest delivery that is due; kept from others until commit."""
 
     async def held(self, claim: str) -> list[Errand]:
         """What this claim has."""

@@ -50,41 +50,36 @@ class Command(Shape):
             raise InvalidInput(f"command.{wrong.field}", wrong.reason, fix=wrong.fix, position=wrong.position) from None
 
 
-class NewTemplate(Shape):
+class _Named(Shape):
+    name: str
+
+
+class _Mould(Shape):
+    """What both a new template and a change of one may say."""
+
+    kind: Kind = None
+    command: Command | None = None
+    params: Params = Field(default_factory=dict)
+    params_schema: ParamsSchema = None
+    lane: str | None = None
+    pool: str = DEFAULT_POOL
+    resources: Resources = Field(default_factory=list)
+    priority: int = 0
+    retry: JobRetry = JobRetry()
+    timeout_ms: int | None = None
+    webhook_url: str | None = None
+
+
+class NewTemplate(_Mould, _Named):
     """Whatever is left out has its default. Exactly one of `kind` and `command` says what runs."""
 
     model_config = ConfigDict(serialize_by_alias=True, json_schema_extra={"examples": [_EXAMPLE]})
 
-    name: str
-    kind: Kind = None
-    command: Command | None = None
-    params: Params = Field(default_factory=dict)
-    params_schema: ParamsSchema = None
-    lane: str | None = None
-    pool: str = DEFAULT_POOL
-    resources: Resources = Field(default_factory=list)
-    priority: int = 0
-    retry: JobRetry = JobRetry()
-    timeout_ms: int | None = None
-    webhook_url: str | None = None
 
-
-class TemplatePatch(Shape):
+class TemplatePatch(_Mould):
     """Any of the fields; those left out stay. Giving a kind takes the place of a command, and the other way round."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"params": {"topic": "weather"}, "priority": 5}]})
-
-    kind: Kind = None
-    command: Command | None = None
-    params: Params = Field(default_factory=dict)
-    params_schema: ParamsSchema = None
-    lane: str | None = None
-    pool: str = DEFAULT_POOL
-    resources: Resources = Field(default_factory=list)
-    priority: int = 0
-    retry: JobRetry = JobRetry()
-    timeout_ms: int | None = None
-    webhook_url: str | None = None
 
 
 class Template(NewTemplate):

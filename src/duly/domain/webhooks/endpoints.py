@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from duly.domain.errors import Conflict, NotFound
 from duly.domain.ids import Owner
 from duly.domain.instants import SECOND, Instant, Micros
-from duly.domain.webhooks.events import RETRYING, Ended, is_asked
+from duly.domain.webhooks.events import RETRYING, Ended, Unreadable, is_asked
 
 MOST_ENDPOINTS = 100
 GONE = "its server says that it is gone (410)"
@@ -49,6 +49,13 @@ class Endpoint:
         if is_own and ended.url == self.url and ended.type != RETRYING:
             return True
         return (is_own or self.everything) and is_asked(self.events, ended.type)
+
+    def may_want(self, unreadable: Unreadable) -> bool:
+        """Whatever type it is of: nobody can tell."""
+        is_own = unreadable.owner == self.owner
+        nouns = {pattern.partition(".")[0] for pattern in self.events}
+        is_asked_for = not nouns.isdisjoint({"*", unreadable.noun})
+        return (is_own and unreadable.url == self.url) or ((is_own or self.everything) and is_asked_for)
 
 
 class UnknownEndpoint(NotFound):

@@ -55,6 +55,23 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A row of the outbox that this program can make nothing of: it is set aside, and held against nobody behind it."""
+
+    seq: int
+    noun: str
+    owner: Owner | None
+    url: str | None
+    occurred_at: Instant
+    subject_id: str
+    reason: str
+
+    @property
+    def type(self) -> str:
+        return f"{self.noun}.unreadable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something to tell. Its id is the `webhook-id` of every delivery and of every try."""
 

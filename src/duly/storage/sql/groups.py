@@ -70,11 +70,10 @@ class SqlGroups:
     async def listed(
         self, owner: Owner | None, *, status: GroupStatus | None, before: GroupId | None, most: int
     ) -> list[Group]:
-        asked = {"status": status and status.value, "before": before or PAST_EVERY_ID, "most": most}
-        if owner is None:
-            rows = await self._x.fetch("groups_listed", **asked)
-        else:
-            rows = await self._x.fetch("groups_listed_of_owner", owner=owner, **asked)
+        whose = {} if owner is None else {"owner": owner}
+        which = {} if status is None else {"status": status.value}
+        statement = "groups_listed" + ("_of_owner" if whose else "") + ("_by_status" if which else "")
+        rows = await self._x.fetch(statement, **whose, **which, before=before or PAST_EVERY_ID, most=most)
         return [group_from_row(row) for row in rows]
 
     async def members(self, group_id: GroupId, *, after: int = -1, most: int) -> list[Member]:

@@ -24,12 +24,21 @@ SELECT {group_columns} FROM job_groups WHERE id = :id {lock}
 
 -- name: groups_listed
 SELECT {group_columns} FROM job_groups
-WHERE id < :before AND (CAST(:status AS text) IS NULL OR status = :status) ORDER BY id DESC LIMIT :most
+WHERE id < :before ORDER BY id DESC LIMIT :most
+
+-- name: groups_listed_by_status
+SELECT {group_columns} FROM job_groups
+WHERE (status, id) < (:status, :before) AND status >= :status ORDER BY status DESC, id DESC LIMIT :most
 
 -- name: groups_listed_of_owner
 SELECT {group_columns} FROM job_groups
-WHERE owner_user_id = :owner AND id < :before AND (CAST(:status AS text) IS NULL OR status = :status)
-ORDER BY id DESC LIMIT :most
+WHERE (owner_user_id, id) < (:owner, :before) AND owner_user_id >= :owner
+ORDER BY owner_user_id DESC, id DESC LIMIT :most
+
+-- name: groups_listed_of_owner_by_status
+SELECT {group_columns} FROM job_groups
+WHERE (owner_user_id, status, id) < (:owner, :status, :before) AND (owner_user_id, status) >= (:owner, :status)
+ORDER BY owner_user_id DESC, status DESC, id DESC LIMIT :most
 
 -- name: members_of_group
 SELECT {member_columns} FROM group_members WHERE group_id = :group_id AND place > :after ORDER BY place LIMIT :most

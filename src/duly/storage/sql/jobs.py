@@ -1,7 +1,6 @@
 """Jobs in SQL: put, look, cancel, stage, prune."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from duly.domain.errors import Unavailable
 from duly.domain.executions import GRAPH_RUN
@@ -26,6 +25,7 @@ from duly.domain.payloads import Payload
 from duly.domain.pools import Pool, PoolDraining, PoolMode, UnknownPool
 from duly.storage.errors import ConstraintViolated
 from duly.storage.executor import Executor, Row
+from duly.storage.sql.ended_jobs import ended_jobs
 from duly.storage.sql.lanes import Lanes
 from duly.storage.sql.memberships import Memberships
 from duly.storage.sql.reviews import withdraw_with
@@ -222,20 +222,17 @@ class SqlJobs:
         self, owner: Owner | None, *, pool: PoolName | None, state: JobState | None, after: JobId | None, most: int
     ) -> list[Job]:
         asked = {"pool": pool, "state": state and state.value, "after": after or "", "most": most}
-        rows = await self._of_owner("live_jobs", owner, asked)
+        if owner is None:
+            rows = await self._x.fetch("live_jobs", **asked)
+        else:
+            rows = await self._x.fetch("live_jobs_of_owner", owner=owner, **asked)
         return [job_from_row(row) for row in rows]
 
     async def ended(
         self, owner: Owner | None, *, pool: PoolName | None, status: JobStatus | None, before: JobId | None, most: int
     ) -> list[FinishedJob]:
-        asked = {"pool": pool, "status": status and status.value, "before": before or PAST_EVERY_ID, "most": most}
-        rows = await self._of_owner("ended_jobs", owner, asked)
+        rows = await ended_jobs(self._x, owner, pool, status, before=before or PAST_EVERY_ID, most=most)
         return [finished_from_row(row) for row in rows]
-
-    async def _of_owner(self, statement: str, owner: Owner | None, asked: dict[str, Any]) -> Sequence[Row]:
-        if owner is None:
-            return await self._x.fetch(statement, **asked)
-        return await self._x.fetch(f"{statement}_of_owner", owner=owner, **asked)
 
     async def cancel(self, job_id: JobId, *, reason: str, now: Instant) -> bool:
         job = await self.lock(job_id)

@@ -10,6 +10,11 @@ id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, att
 session, token, started_at, finished_at, status, error, exit_code, result, ledger_run, backoff_ms,
 backoff_cap_ms, timeout_ms, retryable
 
+-- fragment: owner_of_ended
+-- Kept with what has ended, so that an owner's can be found among everybody's.
+COALESCE((SELECT owner_user_id FROM schedule_runs r WHERE r.id = ledger_run),
+         (SELECT owner_user_id FROM job_origins o WHERE o.chain_id = chain))
+
 -- fragment: in_order
 rank, position, created_at, id
 
@@ -70,10 +75,10 @@ UPDATE jobs SET cancel_reason = COALESCE(cancel_reason, :reason) WHERE id = :id
 
 -- name: record_withdrawn
 -- A job that never started ends without a run.
-INSERT INTO finished_jobs ({finished_columns})
+INSERT INTO finished_jobs ({finished_columns}, owner_user_id)
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
        chain, NULL, NULL, NULL, :now, 'CANCELLED', :reason, NULL, NULL, ledger_run,
-       backoff_ms, backoff_cap_ms, timeout_ms, NULL
+       backoff_ms, backoff_cap_ms, timeout_ms, NULL, {owner_of_ended}
 FROM jobs WHERE id = :id
 
 -- name: remove_job
@@ -119,17 +124,27 @@ SELECT id FROM jobs WHERE id = :chain
 
 -- fragment: has_failed_for_good
 -- The last attempt of its chain: an automatic retry enters together with the end of what it retries.
-status = 'FAILED'
-  AND NOT EXISTS (SELECT 1 FROM finished_jobs n WHERE n.chain = f.chain AND n.retry_of IS NOT NULL AND n.retry_of = f.id)
+NOT EXISTS (SELECT 1 FROM finished_jobs n WHERE n.chain = f.chain AND n.retry_of IS NOT NULL AND n.retry_of = f.id)
   AND NOT EXISTS (SELECT 1 FROM jobs n WHERE n.chain = f.chain AND n.retry_of IS NOT NULL AND n.retry_of = f.id)
 
 -- name: failed_jobs
 SELECT {finished_columns} FROM finished_jobs f
-WHERE id < :before AND {has_failed_for_good} AND {asked_of_failed} ORDER BY id DESC LIMIT :most
+WHERE (status, id) < ('FAILED', :before) AND status >= 'FAILED' AND status <> 'COMPLETED'
+  AND {has_failed_for_good} AND {asked_of_failed}
+ORDER BY status DESC, id DESC LIMIT :most
+
+-- name: failed_jobs_of_pool
+SELECT {finished_columns} FROM finished_jobs f
+WHERE (pool, status, id) < (:pool, 'FAILED', :before) AND (pool, status) >= (:pool, 'FAILED')
+  AND status <> 'COMPLETED'
+  AND {has_failed_for_good} AND {asked_of_failed}
+ORDER BY pool DESC, status DESC, id DESC LIMIT :most
 
 -- name: failed_jobs_of_owner
 SELECT {finished_columns} FROM finished_jobs f
-WHERE id < :before AND {has_failed_for_good} AND {asked_of_failed} AND {is_of_owner} ORDER BY id DESC LIMIT :most
+WHERE (owner_user_id, status, id) < (:owner, 'FAILED', :before) AND (owner_user_id, status) >= (:owner, 'FAILED')
+  AND owner_user_id IS NOT NULL AND {has_failed_for_good} AND {asked_of_failed}
+ORDER BY owner_user_id DESC, status DESC, id DESC LIMIT :most
 
 -- fragment: asked_of_failed
 (CAST(:pool AS text) IS NULL OR pool = :pool) AND (CAST(:kind AS text) IS NULL OR kind = :kind)

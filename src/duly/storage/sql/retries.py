@@ -75,8 +75,8 @@ class SqlRetries:
             "before": before or PAST_EVERY_ID,
             "most": most,
         }
-        if owner is None:
-            rows = await self._x.fetch("failed_jobs", **values)
-        else:
+        if owner is not None:
             rows = await self._x.fetch("failed_jobs_of_owner", owner=owner, **values)
+        else:
+            rows = await self._x.fetch("failed_jobs" if asked.pool is None else "failed_jobs_of_pool", **values)
         return [finished_from_row(row) for row in rows]

@@ -46,10 +46,11 @@ class SqlReviews:
     async def newest(
         self, owner: Owner | None, *, state: ReviewState | None, before: str | None, most: int
     ) -> list[Review]:
-        asked = {"state": state and state.value, "before": before or PAST_EVERY_ID, "most": most}
-        if owner is None:
-            return [_from_row(row) for row in await self._x.fetch("newest_reviews", **asked)]
-        return [_from_row(row) for row in await self._x.fetch("newest_reviews_of_owner", owner=owner, **asked)]
+        whose = {} if owner is None else {"owner": owner}
+        which = {} if state is None else {"state": state.value}
+        statement = "newest_reviews" + ("_of_owner" if whose else "") + ("_by_state" if which else "")
+        rows = await self._x.fetch(statement, **whose, **which, before=before or PAST_EVERY_ID, most=most)
+        return [_from_row(row) for row in rows]
 
     async def overdue(self, now: Instant, most: int) -> list[Review]:
         return [_from_row(row) for row in await self._x.fetch("overdue_reviews", now=now, most=most)]

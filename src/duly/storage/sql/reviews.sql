@@ -19,11 +19,21 @@ SELECT {review_columns} FROM reviews WHERE run_id = :run_id ORDER BY attempt, id
 
 -- name: newest_reviews
 SELECT {review_columns} FROM reviews
-WHERE id < :before AND (CAST(:state AS text) IS NULL OR state = :state) ORDER BY id DESC LIMIT :most
+WHERE id < :before ORDER BY id DESC LIMIT :most
+
+-- name: newest_reviews_by_state
+SELECT {review_columns} FROM reviews
+WHERE (state, id) < (:state, :before) AND state >= :state ORDER BY state DESC, id DESC LIMIT :most
 
 -- name: newest_reviews_of_owner
 SELECT {review_columns} FROM reviews
-WHERE owner_user_id = :owner AND id < :before AND (CAST(:state AS text) IS NULL OR state = :state) ORDER BY id DESC LIMIT :most
+WHERE (owner_user_id, id) < (:owner, :before) AND owner_user_id >= :owner
+ORDER BY owner_user_id DESC, id DESC LIMIT :most
+
+-- name: newest_reviews_of_owner_by_state
+SELECT {review_columns} FROM reviews
+WHERE (owner_user_id, state, id) < (:owner, :state, :before) AND (owner_user_id, state) >= (:owner, :state)
+ORDER BY owner_user_id DESC, state DESC, id DESC LIMIT :most
 
 -- name: overdue_reviews
 SELECT {review_columns} FROM reviews WHERE state = 'open' AND deadline <= :now ORDER BY deadline LIMIT :most

@@ -1,11 +1,12 @@
 """Rows of webhooks to domain objects and back."""
 
 import json
+import re
 from typing import Any
 
 from duly.domain.webhooks.deliveries import Attempt, Delivery, DeliveryState, Errand
 from duly.domain.webhooks.endpoints import Endpoint
-from duly.domain.webhooks.events import Ended, Subject
+from duly.domain.webhooks.events import Ended, Subject, Unreadable
 from duly.storage.executor import Row
 from duly.storage.sql.group_rows import group_from_row
 from duly.storage.sql.rows import finished_from_row
@@ -13,6 +14,7 @@ from duly.storage.sql.schedule_rows import run_from_row
 
 _DELIVERY_WIDTH = 15
 _SUBJECTS: dict[str, Any] = {"job": finished_from_row, "group": group_from_row, "run": run_from_row}
+_FIRST_TEXT = re.compile(r'\s*\[\s*"([^"\\]{1,200})"')
 
 
 def endpoint_from_row(row: Row) -> Endpoint:
@@ -68,7 +70,34 @@ def attempt_from_row(row: Row) -> Attempt:
     return Attempt(number=number, at=at, ms=ms, status=status, error=error, excerpt=excerpt)
 
 
-def ended_from_row(row: Row) -> Ended:
+def ended_from_row(row: Row) -> Ended | Unreadable:
     seq, noun, owner, url, occurred_at, subject = row
-    thing: Subject = _SUBJECTS[noun](tuple(json.loads(subject)))
+    try:
+        thing = _subject(noun, subject)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with it, those behind it can be told
+        return Unreadable(
+            seq=seq,
+            noun=noun,
+            owner=owner,
+            url=url,
+            occurred_at=occurred_at,
+            subject_id=_id_in(subject),
+            reason=f"{type(error).__name__}: {error}",
+        )
     return Ended(seq=seq, owner=owner, url=url, occurred_at=occurred_at, subject=thing)
+
+
+def _subject(noun: str, text: str) -> Subject:
+    if noun not in _SUBJECTS:
+        raise ValueError(f"this version knows no {noun}")
+    thing: Subject = _SUBJECTS[noun](tuple(json.loads(text)))
+    # What is looked up by them must be text, as whoever wrote it should have seen to.
+    if not all(isinstance(each, str) for each in (thing.id, getattr(thing, "chain", ""))):
+        raise TypeError(f"the id of a {noun} is no text")
+    return thing
+
+
+def _id_in(text: str) -> str:
+    """Every subject begins with it, even one that ends too soon."""
+    found = _FIRST_TEXT.match(text)
+    return found[1] if found else "unknown"

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from duly.domain.ids import Owner
 from duly.domain.instants import Instant
 from duly.domain.jobs import FinishedJob, JobStatus
 from duly.domain.webhooks.deliveries import CLOSED, Attempt, Breaker, Delivery, DeliveryState, Errand
 from duly.domain.webhooks.endpoints import Endpoint
-from duly.domain.webhooks.events import Ended, Event
+from duly.domain.webhooks.events import Ended, Event, Unreadable
 from duly.storage.executor import Executor
 from duly.storage.sql.rows import PAST_EVERY_ID
 from duly.storage.sql.topics import WEBHOOKS
@@ -85,11 +86,13 @@ class SqlWebhooks:
             updated_at=endpoint.updated_at,
         )
 
-    async def delete(self, endpoint_id: str) -> None:
-        await self._x.fetch("delete_endpoint", id=endpoint_id)
-        await self._x.fetch("forget_attempts_of_endpoint", endpoint_id=endpoint_id)
-        await self._x.fetch("forget_deliveries_of_endpoint", endpoint_id=endpoint_id)
+    async def delete(self, endpoint: Endpoint) -> None:
+        await self._x.fetch("delete_endpoint", id=endpoint.id)
+        await self._x.fetch("forget_attempts_of_endpoint", endpoint_id=endpoint.id)
+        await self._x.fetch("forget_deliveries_of_endpoint", endpoint_id=endpoint.id)
         await self._x.fetch("forget_events_of_nobody", most=_ORPHANS)
+        # After its deliveries: a report that was under way has noted its host before they could be deleted.
+        await self._x.fetch("forget_host_of_nobody", owner=endpoint.owner, host=endpoint.host)
 
     async def listening_to(self, owner: Owner | None) -> list[Endpoint]:
         return [endpoint_from_row(row) for row in await self._x.fetch("endpoints_for", owner=owner)]
@@ -103,9 +106,24 @@ class SqlWebhooks:
         ((at,),) = await self._x.fetch("next_delivery_at")
         return None if at is None else Instant(at)
 
-    async def ended(self, most: int) -> list[Ended]:
-        found = [ended_from_row(row) for row in await self._x.fetch("some_of_outbox", most=most)]
-        return [replace(each, is_retried=True) if await self._is_retried(each) else each for each in found]
+    async def ended(self, most: int, *, aside_after: int | None = None) -> list[Ended | Unreadable]:
+        if aside_after is None:
+            rows = await self._x.fetch("some_of_outbox", most=most)
+        else:
+            rows = await self._x.fetch("some_set_aside", after=aside_after, most=most)
+        return [await self._retried_or_not(ended_from_row(row)) for row in rows]
+
+    async def _retried_or_not(self, found: Ended | Unreadable) -> Ended | Unreadable:
+        if isinstance(found, Ended) and await self._is_retried(found):
+            return replace(found, is_retried=True)
+        return found
+
+    async def set_aside(self, seq: int, *, reason: str, now: Instant) -> None:
+        await self._x.fetch("set_aside", seq=seq, reason=reason, now=now)
+
+    async def aside(self) -> tuple[int, str | None]:
+        ((count, reason),) = await self._x.fetch("count_set_aside")
+        return int(count), reason
 
     async def _is_retried(self, ended: Ended) -> bool:
         job = ended.subject
@@ -113,9 +131,8 @@ class SqlWebhooks:
             return False
         return bool(await self._x.fetch("was_retried", chain=job.chain, id=job.id))
 
-    async def take(self, seqs: Sequence[int]) -> None:
-        for seq in seqs:
-            await self._x.fetch("take_from_outbox", seq=seq)
+    async def take(self, seq: int) -> None:
+        await self._x.fetch("take_from_outbox", seq=seq)
 
     async def tell(
         self, event: Event, deliveries: Sequence[tuple[str, str]], *, now: Instant, give_up: Instant
@@ -145,6 +162,14 @@ class SqlWebhooks:
     async def due(self, now: Instant, most: int, *, claim: str) -> list[Errand]:
         rows = await self._x.fetch("deliveries_due", now=now, most=most)
         return [errand_from_row(row, claim) for row in rows]
+
+    async def endpoints_due(self, now: Instant) -> list[Endpoint]:
+        return [endpoint_from_row(row) for row in await self._x.fetch("endpoints_due", now=now)]
+
+    async def next_due_of(self, endpoint: Endpoint, now: Instant, *, claim: str) -> Errand | None:
+        for row in await self._x.fetch("deliveries_due_of_endpoint", endpoint_id=endpoint.id, now=now):
+            return errand_from_row(row, claim)
+        return None
 
     async def held(self, claim: str) -> list[Errand]:
         return [errand_from_row(row, claim) for row in await self._x.fetch("deliveries_held", claim=claim)]
@@ -209,15 +234,14 @@ class SqlWebhooks:
         before: str | None,
         most: int,
     ) -> list[Delivery]:
-        rows = await self._x.fetch(
-            "deliveries_listed",
-            owner=owner,
-            endpoint_id=endpoint_id,
-            subject_id=subject_id,
-            state=state and state.value,
-            before=before or PAST_EVERY_ID,
-            most=most,
-        )
+        asked: dict[str, Any] = {"owner": owner, "endpoint_id": endpoint_id, "state": state and state.value}
+        asked |= {"before": before or PAST_EVERY_ID, "most": most}
+        if subject_id is not None:
+            rows = await self._x.fetch("deliveries_listed_of_subject", subject_id=subject_id, **asked)
+        else:
+            aside = "" if state in {None, DeliveryState.DELIVERED} else "_aside"
+            whose = "_of_endpoint" if endpoint_id is not None else "" if owner is None else "_of_owner"
+            rows = await self._x.fetch(f"deliveries_listed{aside}{whose}", **asked)
         return [delivery_from_row(row) for row in rows]
 
     async def send_again(self, delivery_id: str, *, now: Instant, give_up: Instant) -> None:

@@ -57,8 +57,18 @@ DELETE FROM webhook_events WHERE id IN (
   WHERE NOT EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.event_id = v.id) LIMIT :most)
 
 -- name: some_of_outbox
-SELECT seq, noun, owner_user_id, url, occurred_at, subject FROM webhook_outbox ORDER BY seq LIMIT :most
-{lock:update skip locked}
+SELECT seq, noun, owner_user_id, url, occurred_at, subject FROM webhook_outbox
+WHERE aside_at IS NULL ORDER BY seq LIMIT :most {lock:update skip locked}
+
+-- name: some_set_aside
+SELECT seq, noun, owner_user_id, url, occurred_at, subject FROM webhook_outbox
+WHERE aside_at IS NOT NULL AND seq > :after ORDER BY seq LIMIT :most {lock:update skip locked}
+
+-- name: set_aside
+UPDATE webhook_outbox SET aside_at = :now, aside_reason = :reason WHERE seq = :seq
+
+-- name: count_set_aside
+SELECT count(*), max(aside_reason) FROM webhook_outbox WHERE aside_at IS NOT NULL
 
 -- name: take_from_outbox
 DELETE FROM webhook_outbox WHERE seq = :seq
@@ -78,14 +88,16 @@ VALUES (:id, :type, :owner, :subject_id, :occurred_at, :body) ON CONFLICT DO NOT
 
 -- name: insert_delivery
 INSERT INTO webhook_deliveries
-  (id, event_id, endpoint_id, type, subject_id, state, tries, attempts, due_at, give_up_at, created_at)
-VALUES (:id, :event_id, :endpoint_id, :type, :subject_id, 'pending', 0, 0, :now, :give_up_at, :now) ON CONFLICT DO NOTHING
+  (id, event_id, endpoint_id, type, subject_id, state, tries, attempts, due_at, give_up_at, created_at, owner_user_id)
+VALUES (:id, :event_id, :endpoint_id, :type, :subject_id, 'pending', 0, 0, :now, :give_up_at, :now,
+  (SELECT owner_user_id FROM webhook_endpoints WHERE webhook_endpoints.id = :endpoint_id))
+ON CONFLICT DO NOTHING
 
 -- name: next_delivery_at
 SELECT min(due_at) FROM webhook_deliveries WHERE state = 'pending'
 
 -- name: has_outbox
-SELECT 1 FROM webhook_outbox LIMIT 1
+SELECT 1 FROM webhook_outbox WHERE aside_at IS NULL LIMIT 1
 
 -- name: has_endpoints
 SELECT 1 FROM webhook_endpoints LIMIT 1
@@ -96,6 +108,21 @@ FROM webhook_deliveries d
 JOIN webhook_endpoints e ON e.id = d.endpoint_id
 JOIN webhook_events v ON v.id = d.event_id
 WHERE d.state = 'pending' AND d.due_at <= :now ORDER BY d.due_at, d.id LIMIT :most {lock:update of d skip locked}
+
+-- name: endpoints_due
+-- One look into an index for each endpoint, however much waits for it.
+SELECT {endpoint_columns} FROM (
+  SELECT w.*, (SELECT min(d.due_at) FROM webhook_deliveries d WHERE d.endpoint_id = w.id AND d.state = 'pending') AS next_at
+  FROM webhook_endpoints w) AS e
+WHERE e.next_at <= :now ORDER BY e.next_at, e.id
+
+-- name: deliveries_due_of_endpoint
+SELECT {delivery_columns}, v.body, {endpoint_columns}
+FROM webhook_deliveries d
+JOIN webhook_endpoints e ON e.id = d.endpoint_id
+JOIN webhook_events v ON v.id = d.event_id
+WHERE d.endpoint_id = :endpoint_id AND d.state = 'pending' AND d.due_at <= :now ORDER BY d.due_at, d.id LIMIT 1
+{lock:update of d skip locked}
 
 -- name: deliveries_held
 SELECT {delivery_columns}, v.body, {endpoint_columns}
@@ -144,13 +171,46 @@ SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON 
 SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
 WHERE d.id = :id {lock:update of d}
 
+-- fragment: as_asked_of_deliveries
+(CAST(:owner AS text) IS NULL OR d.owner_user_id = :owner)
+  AND (CAST(:endpoint_id AS text) IS NULL OR d.endpoint_id = :endpoint_id)
+  AND (CAST(:state AS text) IS NULL OR d.state = :state)
+
 -- name: deliveries_listed
 SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
-WHERE d.id < :before AND (CAST(:owner AS text) IS NULL OR e.owner_user_id = :owner)
-  AND (CAST(:endpoint_id AS text) IS NULL OR d.endpoint_id = :endpoint_id)
-  AND (CAST(:subject_id AS text) IS NULL OR d.subject_id = :subject_id)
-  AND (CAST(:state AS text) IS NULL OR d.state = :state)
+WHERE d.id < :before AND {as_asked_of_deliveries}
 ORDER BY d.id DESC LIMIT :most
+
+-- name: deliveries_listed_aside
+SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE (d.state, d.id) < (:state, :before) AND d.state >= :state AND d.state <> 'delivered' AND {as_asked_of_deliveries}
+ORDER BY d.state DESC, d.id DESC LIMIT :most
+
+-- name: deliveries_listed_of_owner
+SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE (d.owner_user_id, d.id) < (:owner, :before) AND d.owner_user_id >= :owner AND {as_asked_of_deliveries}
+ORDER BY d.owner_user_id DESC, d.id DESC LIMIT :most
+
+-- name: deliveries_listed_aside_of_owner
+SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE (d.owner_user_id, d.state, d.id) < (:owner, :state, :before) AND (d.owner_user_id, d.state) >= (:owner, :state) AND d.state <> 'delivered' AND {as_asked_of_deliveries}
+ORDER BY d.owner_user_id DESC, d.state DESC, d.id DESC LIMIT :most
+
+-- name: deliveries_listed_of_endpoint
+SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE (d.endpoint_id, d.id) < (:endpoint_id, :before) AND d.endpoint_id >= :endpoint_id AND {as_asked_of_deliveries}
+ORDER BY d.endpoint_id DESC, d.id DESC LIMIT :most
+
+-- name: deliveries_listed_aside_of_endpoint
+SELECT {delivery_columns} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE (d.endpoint_id, d.state, d.id) < (:endpoint_id, :state, :before) AND (d.endpoint_id, d.state) >= (:endpoint_id, :state) AND d.state <> 'delivered' AND {as_asked_of_deliveries}
+ORDER BY d.endpoint_id DESC, d.state DESC, d.id DESC LIMIT :most
+
+-- name: deliveries_listed_of_subject
+-- What became of one thing is told to a few at most.
+WITH told AS MATERIALIZED (SELECT * FROM webhook_deliveries WHERE subject_id = :subject_id)
+SELECT {delivery_columns} FROM told d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE d.id < :before AND {as_asked_of_deliveries} ORDER BY d.id DESC LIMIT :most
 
 -- name: send_again
 UPDATE webhook_deliveries SET state = 'pending', tries = 0, due_at = :now, give_up_at = :give_up_at, claim = NULL,
@@ -172,6 +232,10 @@ ON CONFLICT (owner_user_id, host) DO UPDATE SET failures = excluded.failures, re
 
 -- name: forget_host
 DELETE FROM webhook_hosts WHERE owner_user_id = :owner AND host = :host
+
+-- name: forget_host_of_nobody
+DELETE FROM webhook_hosts WHERE owner_user_id = :owner AND host = :host
+  AND NOT EXISTS (SELECT 1 FROM webhook_endpoints e WHERE e.owner_user_id = :owner AND e.host = :host)
 
 -- name: prune_deliveries
 -- Asked once more of the row itself: one that is sent again at this very moment has not ended.

@@ -120,11 +120,11 @@ WITH held AS MATERIALIZED (
 ), removed AS (
   DELETE FROM jobs WHERE id = ANY(ARRAY(SELECT id FROM held))
 ), recorded AS (
-  INSERT INTO finished_jobs ({finished_columns})
+  INSERT INTO finished_jobs ({finished_columns}, owner_user_id)
   SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
          chain, session, token, started_at, :now::bigint, CASE WHEN stopped THEN 'CANCELLED' ELSE status END,
          CASE WHEN stopped THEN cancel_reason ELSE error END, exit_code, result, ledger_run, backoff_ms,
-         backoff_cap_ms, timeout_ms, retryable
+         backoff_cap_ms, timeout_ms, retryable, {owner_of_ended}
   FROM held
 )
 SELECT id, lane, pool, resources, ledger_run, member FROM held
@@ -137,10 +137,10 @@ WITH done AS (
   WHERE id = ANY(:id::text[]) AND token = :token AND session IS NOT DISTINCT FROM :session AND state = 'running'
   RETURNING *
 ), recorded AS (
-  INSERT INTO finished_jobs ({finished_columns})
+  INSERT INTO finished_jobs ({finished_columns}, owner_user_id)
   SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
          chain, session, token, started_at, :now::bigint, :status, NULL, NULL, NULL, ledger_run,
-         backoff_ms, backoff_cap_ms, timeout_ms, NULL
+         backoff_ms, backoff_cap_ms, timeout_ms, NULL, {owner_of_ended}
   FROM done
 )
 SELECT id, lane, pool, resources, ledger_run, member FROM done

@@ -38,12 +38,12 @@ VALUES (:id, :kind, :payload, :pool, :priority,
 -- name: record_finished
 -- columns: id token status error exit_code result retryable
 -- A run that was asked to stop ends as cancelled, whatever its failure was called.
-INSERT INTO finished_jobs ({finished_columns})
+INSERT INTO finished_jobs ({finished_columns}, owner_user_id)
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
        chain, session, token, started_at, :now,
        CASE WHEN cancel_reason IS NOT NULL AND :status = 'FAILED' THEN 'CANCELLED' ELSE :status END,
        CASE WHEN cancel_reason IS NOT NULL AND :status = 'FAILED' THEN cancel_reason ELSE :error END,
-       :exit_code, :result, ledger_run, backoff_ms, backoff_cap_ms, timeout_ms, :retryable
+       :exit_code, :result, ledger_run, backoff_ms, backoff_cap_ms, timeout_ms, :retryable, {owner_of_ended}
 FROM jobs WHERE id = :id AND session = :session AND token = :token AND state = 'running'
 
 -- name: finish
@@ -55,10 +55,10 @@ RETURNING id, lane, pool, resources, ledger_run, member
 -- name: record_alike
 -- As `record_finished`, for the common batch: one claim's runs that all succeeded without a word. `ids` is a JSON array:
 -- one statement for all of them saves starting one for each. The plus keeps the session's index out of it.
-INSERT INTO finished_jobs ({finished_columns})
+INSERT INTO finished_jobs ({finished_columns}, owner_user_id)
 SELECT id, kind, payload, key, lane, pool, resources, priority, run_at, created_at, attempt, max_attempts, retry_of,
        chain, session, token, started_at, :now, :status, NULL, NULL, NULL, ledger_run,
-       backoff_ms, backoff_cap_ms, timeout_ms, NULL
+       backoff_ms, backoff_cap_ms, timeout_ms, NULL, {owner_of_ended}
 FROM jobs
 WHERE id IN (SELECT value FROM json_each(:ids)) AND +session = :session AND token = :token AND state = 'running'
 
