@@ -161,12 +161,11 @@ def _stores_named_in(*files: str) -> set[str]:
 @pytest.mark.req("GRAPH-20")
 @pytest.mark.req("GRAPH-20", error=True)
 def test_the_service_touches_no_ledger_and_the_worker_no_execution() -> None:
-    service = _stores_named_in(
-        "application/executions.py", "application/attempts.py", "application/scribe.py", "application/checkpoints.py"
-    )
+    parts = ("executions", "claiming", "finishing", "asking", "cancelling", "call_backs", "attempts", "scribe")
+    service = _stores_named_in(*(f"application/{part}.py" for part in (*parts, "checkpoints")))
     worker = (SOURCE / "worker" / "graph_runs.py").read_text(encoding="utf-8")
 
-    assert service == {"executions", "checkpoints", "reviews", "grants", "holds"}
+    assert service == {"executions", "checkpoints", "reviews", "grants", "holds", "workflows"}
     assert "self.runs.note_execution" in worker
     assert not [word for word in ("application.executions", "application.money") if word in worker]
 

@@ -188,7 +188,7 @@ async def test_what_a_fenced_attempt_says_is_refused_and_what_it_spent_is_charge
     outcome = await home.executions.execute(request)
 
     with pytest.raises(LeaseLost):
-        await home.executions._finish(fenced.claim, Ended(ok=True))
+        await home.executions._finishing().finish(fenced.claim, Ended(ok=True))
     await world.queue.money.receipt(fenced.run_id, 1, "late", amount=300_000)
 
     assert await home.executions.execute(request) == outcome

@@ -1,53 +1,41 @@
 """Executes a graph once for each key: claimed, held for, run, receipted, settled, and answered alike for ever after."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import count
-from typing import Any, NamedTuple
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from duly.application.accounts import Accounts, account_in
 from duly.application.attempts import Attempt, AttemptPace
-from duly.application.batch import Drawn
-from duly.application.call_backs import end_called_back, end_overdue, waits_for_call_back
-from duly.application.cancelling import Cancelling, settle_in, tombstone_of
+from duly.application.cancelling import Cancelling, tombstone_of
+from duly.application.claiming import Claiming
+from duly.application.finishing import Finishing
 from duly.application.grants import Grants
 from duly.application.money import Money, hold_in
-from duly.application.schedules import Changed, Schedules
+from duly.application.schedules import Schedules
 from duly.application.untraced import Untraced
-from duly.domain.amounts import NOTHING, UNIT, Amount, written_amount
-from duly.domain.billing import Hold, HoldState, MaySpendNothing, OnExceeded, OverBudget
-from duly.domain.errors import DulyError, Refused, Unavailable
+from duly.domain.amounts import NOTHING, UNIT, Amount
+from duly.domain.billing import Hold, MaySpendNothing
+from duly.domain.errors import DulyError, Refused
 from duly.domain.executions import (
     DEFAULT_MODEL,
-    Claim,
-    Ended,
-    ErrorCode,
     Execution,
     ExecutionEvent,
     ExecutionRequest,
     ExecutionStatus,
     LeaseLost,
-    OnCrash,
     Silence,
     UnknownExecution,
     UnknownGraph,
-    WaitsFor,
-    failed,
     reason_of,
-    request_of,
 )
 from duly.domain.grants import Grant, UnknownGrant
-from duly.domain.ids import GrantId, Owner, ScheduleId
-from duly.domain.instants import SECOND, Instant, Micros
-from duly.domain.payloads import json_of
 from duly.domain.requests import KeyReused, StillRunning
-from duly.domain.reviews import ReviewKind, opened, questions_of, why_unaskable
+from duly.domain.reviews import ReviewKind
 from duly.domain.schedules import UnknownSchedule
 from duly.domain.texts import text_of, whole_number_of
 from duly.domain.traces import Trace
 from duly.ports.dice import Dice
-from duly.ports.executions import Lease
 from duly.ports.graphs import GraphCaller, GraphExecutor
 from duly.ports.storage import Storage, Transaction
 from duly.ports.tracing import Span, Tracing
@@ -173,7 +161,7 @@ class Executions:
 
         What may not be held for is claimed all the same, to end as refused. None if it is not ours.
         """
-        claim = self._claiming(request, trace)
+        claim = Claiming(storage=self.storage, dice=self.dice, pace=self.pace).work_for(request, trace)
 
         async def work(tx: Transaction) -> tuple[Execution, GraphCaller | None]:
             execution, is_ours = await claim(tx)
@@ -188,82 +176,6 @@ class Executions:
         except (Refused, UnknownSchedule) as refusal:
             execution, is_ours = await self.storage.transact(claim)
             return execution, refusal if is_ours else None
-
-    def _claiming(
-        self, request: ExecutionRequest, trace: Trace | None
-    ) -> Callable[[Transaction], Awaitable[tuple[Execution, bool]]]:
-        """Work that answers the execution, and whether it is ours to run."""
-        clock = self.storage.clock
-        now, lease_now, lease = clock.now(), clock.lease_now(), self._lease()
-        drawn = Execution(
-            key=request.key,
-            request_hash=request.hash,
-            request=request.written,
-            graph_id=request.graph_id,
-            grant_id=request.grant_id,
-            run_id=self.dice.new_id("exe"),
-            trace_id=self.dice.new_id("trace").removeprefix("trace_") if trace is None else trace.trace_id,
-            status=ExecutionStatus.RUNNING,
-            token=int(self.dice.new_id("t")[-15:], 16),
-            era=lease.era,
-            expires_at=lease.expires_at,
-            created_at=now,
-        )
-
-        review_id = self.dice.new_id("review")
-
-        async def work(tx: Transaction) -> tuple[Execution, bool]:
-            if await tx.executions.add(drawn):
-                return drawn, True
-            found = await tx.executions.lock_key(request.key)
-            if found is None:
-                raise Unavailable("the execution was claimed and forgotten at the same time; try again")
-            return await self._judged(tx, found, drawn, review_id, lease_now=lease_now, now=now)
-
-        return work
-
-    async def _judged(
-        self, tx: Transaction, found: Execution, drawn: Execution, review_id: str, *, lease_now: Micros, now: Instant
-    ) -> tuple[Execution, bool]:
-        if found.is_tombstone:
-            if found.is_of(drawn.graph_id, drawn.grant_id):
-                return found, False
-            await tx.executions.replace_tombstone(drawn)
-            return drawn, True
-        if found.request_hash != drawn.request_hash:
-            raise KeyReused
-        # The same token is our own: an earlier run of this work committed, and its answer was lost.
-        if found.token == drawn.token:
-            return found, found.status is ExecutionStatus.RUNNING
-        if waits_for_call_back(found):
-            return await end_overdue(tx, found, now=now), False
-        if found.status is ExecutionStatus.WAITING and not found.is_replied:
-            await self._ask_what_nobody_was_asked(tx, found, now)
-            return found, False
-        if found.status is ExecutionStatus.DONE:
-            return found, False
-        if found.status is ExecutionStatus.RUNNING:
-            left = found.frees_in(era=drawn.era, lease_now=lease_now, grace=self.pace.grace)
-            if left > 0:
-                raise StillRunning(_seconds(left))
-            await _settle_lost(tx, found, now)
-            if request_of(found.key, found.request).on_crash is OnCrash.ASK:
-                return await _asked_about(tx, found, review_id, now), False
-        return await _taken_over(tx, found, drawn), True
-
-    async def _ask_what_nobody_was_asked(self, tx: Transaction, waiting: Execution, now: Instant) -> None:
-        """An earlier version let executions wait without reviews: nobody could decide them, nothing would wake them.
-
-        Work that is run again finds what it has asked, so the ids may be drawn here.
-        """
-        if await tx.reviews.of_run(waiting.run_id):
-            return
-        kind = ReviewKind.CRASH if waiting.waits_for is WaitsFor.CRASH else ReviewKind.GRAPH
-        await _ask(tx, waiting, kind, [self.dice.new_id("review") for _ in questions_of(waiting.result)], now)
-
-    def _lease(self) -> Lease:
-        clock = self.storage.clock
-        return Lease(clock.era, Micros(clock.lease_now() + self.pace.lease))
 
     # Running
 
@@ -323,7 +235,7 @@ class Executions:
             },
         )
         if isinstance(begun, DulyError):
-            return _traced(span, self._refused(execution.claim, begun, request))
+            return _traced(span, self._finishing().refuse(execution.claim, begun, request))
         attempt = self._attempts[execution.run_id] = Attempt(
             storage=self.storage,
             graphs=self.graphs,
@@ -339,65 +251,15 @@ class Executions:
 
     async def _run(self, execution: Execution, attempt: Attempt) -> Execution:
         try:
-            return await self._finish(execution.claim, await attempt.ended())
+            return await self._finishing().finish(execution.claim, await attempt.ended())
         except LeaseLost:
             return await self._as_it_stands(execution)
         finally:
             if self._attempts.get(execution.run_id) is attempt:
                 del self._attempts[execution.run_id]
 
-    async def _refused(self, claim: Claim, refusal: DulyError, request: ExecutionRequest) -> Execution:
-        """Beyond a budget, as that says: skipped by its outcome, its schedule paused, or a person asked."""
-        if isinstance(refusal, OverBudget) and refusal.policy is OnExceeded.ASK:
-            return await self._finish(claim, _over_budget(refusal), kind=ReviewKind.BUDGET)
-        return await self._finish(claim, failed(refusal.code, str(refusal)), pausing=self._pausing(refusal, request))
-
-    async def _finish(
-        self,
-        claim: Claim,
-        ended: Ended,
-        *,
-        kind: ReviewKind = ReviewKind.GRAPH,
-        pausing: "_Pausing | None" = None,
-    ) -> Execution:
-        """Settles and keeps the outcome, or that it waits, in one transaction; raises LeaseLost if it was fenced."""
-        now, earlier_runs = self.storage.clock.now(), count()
-        waits_for = WaitsFor.REVIEW if ended.called_back_by is None else WaitsFor.CALL_BACK
-        asks = ended.ok is None and waits_for is WaitsFor.REVIEW
-        if asks and (why := why_unaskable(ended.result)) is not None:
-            ended, asks = failed(ErrorCode.RESULT, why), False
-        ids = [self.dice.new_id("review") for _ in questions_of(ended.result)] if asks else []
-        paused: list[Changed] = []
-
-        async def work(tx: Transaction) -> Execution:
-            is_rerun = next(earlier_runs) > 0
-            if ended.ok is None:
-                found = await tx.executions.suspend(claim, ended, waits_for)
-            else:
-                found = await tx.executions.end(claim, ended, now=now)
-            if found is None and is_rerun:
-                found = _if_ours(await tx.executions.by_key(claim.key), claim)
-            if found is None:
-                raise LeaseLost(claim.run_id, claim.attempt)
-            await settle_in(tx, claim, HoldState.SETTLED, now)
-            if found.status is ExecutionStatus.WAITING and asks:
-                await _ask(tx, found, kind, ids, now)
-            if waits_for_call_back(found):
-                found = await end_called_back(tx, found, now=now)
-            if pausing is not None:
-                changed = await self.schedules.pause_in(tx, pausing.schedule_id, pausing.drawn, reason=pausing.reason)
-                paused.extend([] if changed is None else [changed])
-            return found
-
-        execution = await self.pace.insist(self.storage, lambda: self.storage.transact(work))
-        for changed in paused[-1:]:
-            self.schedules.told(changed)
-        return execution
-
-    def _pausing(self, refusal: DulyError, request: ExecutionRequest) -> "_Pausing | None":
-        if not isinstance(refusal, OverBudget) or refusal.policy is not OnExceeded.PAUSE or request.schedule_id is None:
-            return None
-        return _Pausing(ScheduleId(request.schedule_id), f"{refusal.code}: {refusal}", self.schedules.draw())
+    def _finishing(self) -> Finishing:
+        return Finishing(storage=self.storage, dice=self.dice, pace=self.pace, schedules=self.schedules)
 
     async def _as_it_stands(self, execution: Execution) -> Execution:
         """For whoever waited for an attempt that was fenced."""
@@ -411,12 +273,6 @@ _Begun = GraphCaller | DulyError
 """Ours to run for somebody, or ours to end as refused."""
 
 
-class _Pausing(NamedTuple):
-    schedule_id: ScheduleId
-    reason: str
-    drawn: Drawn
-
-
 async def _traced(span: Span, run: Coroutine[Any, Any, Execution]) -> Execution:
     error: str | None = "interrupted"
     try:
@@ -427,68 +283,7 @@ async def _traced(span: Span, run: Coroutine[Any, Any, Execution]) -> Execution:
     return ended
 
 
-async def _taken_over(tx: Transaction, found: Execution, drawn: Execution) -> Execution:
-    claim = Claim(found.key, found.run_id, found.attempt + 1, drawn.token)
-    is_replied = found.reply is not None
-    if not is_replied and request_of(found.key, found.request).on_crash is OnCrash.RERUN:
-        await tx.checkpoints.forget(found.run_id)
-    lease = Lease(drawn.era, drawn.expires_at)
-    await tx.executions.begin_attempt(claim, lease, reply=found.reply)
-    return replace(
-        found,
-        status=ExecutionStatus.RUNNING,
-        attempt=claim.attempt,
-        token=claim.token,
-        era=lease.era,
-        expires_at=lease.expires_at,
-        waits_for=None,
-        result=None,
-    )
-
-
-async def _asked_about(tx: Transaction, found: Execution, review_id: str, now: Instant) -> Execution:
-    question = Ended(ok=None, result=json_of({"crashed": found.attempt}, field="result"))
-    await tx.executions.suspend(found.claim, question, WaitsFor.CRASH)
-    waiting = replace(
-        found,
-        status=ExecutionStatus.WAITING,
-        waits_for=WaitsFor.CRASH,
-        result=question.result,
-        reply=None,
-    )
-    await _ask(tx, waiting, ReviewKind.CRASH, [review_id], now)
-    return waiting
-
-
-async def _ask(tx: Transaction, waiting: Execution, kind: ReviewKind, ids: Sequence[str], now: Instant) -> None:
-    grant = await tx.grants.get(GrantId(waiting.grant_id))
-    if grant is not None:
-        await tx.reviews.add(opened(waiting, kind, Owner(grant.user_id), ids, now))
-
-
 async def _may_exceed(tx: Transaction, run_id: str) -> bool:
     """Whether somebody has said that it may go beyond budgets that ask."""
     reviews = await tx.reviews.of_run(run_id)
     return any(each.kind is ReviewKind.BUDGET and each.verdict is Silence.APPROVE for each in reviews)
-
-
-def _over_budget(over: OverBudget) -> Ended:
-    amounts = {"asked": written_amount(over.asked), "limit": written_amount(over.limit)}
-    about = {"over_budget": str(over), "budget_id": over.budget_id, **amounts}
-    return Ended(ok=None, result=json_of(about, field="question"))
-
-
-async def _settle_lost(tx: Transaction, found: Execution, now: Instant) -> None:
-    """Whatever its last attempt held is settled by what it has spent so far; receipts that still come are charged."""
-    await settle_in(tx, found.claim, HoldState.LAPSED, now)
-
-
-def _if_ours(found: Execution | None, claim: Claim) -> Execution | None:
-    """What this claim has ended or suspended before."""
-    if found is None or found.token != claim.token or found.status is ExecutionStatus.RUNNING:
-        return None
-    return found
-
-
-def _seconds(left: Micros) -> int:
-    return -(-left // SECOND)
