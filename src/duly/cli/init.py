@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from duly.cli.invoked import invoked
 from duly.cli.output import note, tell
 from duly.cli.parser import Options, Parser, add_json
 
@@ -17,4 +18,4 @@ def init(options: Options) -> None:
 
     write_example(Path(options.file))
     tell(options, lambda: {"file": options.file}, options.file)
-    note("run it: duly dev")
+    note(f"run it: {invoked()} dev")
