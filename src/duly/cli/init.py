@@ -14,7 +14,7 @@ def define(parser: Parser) -> None:
 
 
 def init(options: Options) -> None:
-    from duly.dev.example import write_example  # noqa: PLC0415 - help must not wait for it
+    from duly.dev.example import write_example
 
     write_example(Path(options.file))
     tell(options, lambda: {"file": options.file}, options.file)
