@@ -77,7 +77,7 @@ def problems_of_environment() -> Sequence[InvalidInput]:
 
 def configure_logging(settings: Settings, *, level: str = "info") -> None:
     """For the whole process, so it is for front doors to call; `level` is theirs unless the settings name one."""
-    from duly.system.telemetry import configure_logging as configure  # noqa: PLC0415
+    from duly.system.telemetry import configure_logging as configure
 
     configure(settings.log_level or level, json=settings.logs_json)
 

@@ -48,7 +48,7 @@ def _providers(queue: "Queue") -> dict[str, Provider]:
     }
     if queue.settings.graph_secret:
         # An HTTP client takes a tenth of a second to load.
-        from duly.graphs.http import HttpGraphs  # noqa: PLC0415
+        from duly.graphs.http import HttpGraphs
 
         providers["http"] = HttpGraphs(queue.storage.clock, queue.settings.graph_secret.encode())
     return providers
@@ -60,11 +60,11 @@ def graph_runs_on(queue: "Queue", graphs: Registry, *, pace: AttemptPace | None 
     Either way it is an HTTP call with the same token: one path, one contract.
     """
     # What they need takes a tenth of a second to load, and only those who run graphs need it.
-    import httpx2  # noqa: PLC0415
+    import httpx2
 
-    from duly.http.executions import internal_api  # noqa: PLC0415
-    from duly.http.services import ServiceAccess  # noqa: PLC0415
-    from duly.worker.graph_runs import GraphRuns  # noqa: PLC0415
+    from duly.http.executions import internal_api
+    from duly.http.services import ServiceAccess
+    from duly.worker.graph_runs import GraphRuns
 
     secret, url = queue.settings.internal_api_token, queue.settings.internal_api_url
     transport: httpx2.AsyncBaseTransport | None = None

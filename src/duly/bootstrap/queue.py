@@ -61,8 +61,8 @@ class Queue(WiredUseCases):
                 "the database is SQLite, whose one writer takes part in nobody's transaction",
                 fix="put without it, or use Postgres",
             )
-        from duly.storage.postgres.callers import CallersStorage  # noqa: PLC0415
-        from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
+        from duly.storage.postgres.callers import CallersStorage
+        from duly.storage.postgres.storage import PostgresStorage
 
         return replace(self.jobs, storage=CallersStorage(cast("PostgresStorage", self.storage), connection))
 
@@ -129,7 +129,7 @@ class Queue(WiredUseCases):
 
         def sender() -> "HttpSender":
             # An HTTP client takes a tenth of a second to load.
-            from duly.courier.sender import HttpSender  # noqa: PLC0415
+            from duly.courier.sender import HttpSender
 
             return HttpSender(clock=self.storage.clock, rule=self.settings.addresses, pace=pace)
 
@@ -181,13 +181,13 @@ async def changing(settings: Settings, change: Callable[[Queue], Awaitable[T]], 
 
 def _worded(ended: Ended) -> tuple[str, str]:
     """Shapes are imported where something is told: most programs tell nobody."""
-    from duly.wire.webhooks import worded  # noqa: PLC0415
+    from duly.wire.webhooks import worded
 
     return worded(ended)
 
 
 def _new_meter() -> "Meter":
     """Imported where it is made: who only looks something up need not wait for it."""
-    from duly.system.telemetry import Telemetry as Meter  # noqa: PLC0415
+    from duly.system.telemetry import Telemetry as Meter
 
     return Meter()

@@ -36,11 +36,11 @@ async def serve(
     it takes direct calls, which may go on for the grace once it is told to stop.
     The API is imported where it is served: whoever only uses the queue does not wait for a web framework.
     """
-    from duly.http.api import create_api  # noqa: PLC0415
-    from duly.http.executions import add_internal_api  # noqa: PLC0415
-    from duly.http.inbound import Inbound  # noqa: PLC0415
-    from duly.http.server import serve as serve_api  # noqa: PLC0415
-    from duly.http.services import ServiceAccess  # noqa: PLC0415
+    from duly.http.api import create_api
+    from duly.http.executions import add_internal_api
+    from duly.http.inbound import Inbound
+    from duly.http.server import serve as serve_api
+    from duly.http.services import ServiceAccess
 
     settings = queue.settings
     api = create_api(
@@ -80,9 +80,9 @@ async def _beside(
 
 
 def _access(settings: Settings, host: str) -> "ServicesToo":
-    from duly.http.access import Access  # noqa: PLC0415
-    from duly.http.cron import PREFIXES  # noqa: PLC0415
-    from duly.http.services import ServiceAccess, ServicesToo  # noqa: PLC0415
+    from duly.http.access import Access
+    from duly.http.cron import PREFIXES
+    from duly.http.services import ServiceAccess, ServicesToo
 
     public = Access.at(host, asks_for_tokens=settings.loopback == "tokens")
     token = settings.internal_api_token

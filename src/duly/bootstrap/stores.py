@@ -20,13 +20,13 @@ async def open_storage(settings: Settings, *, for_heart: bool = False) -> Storag
     url = settings.database_url
     if is_postgres(url):
         _require_postgres_driver()
-        from duly.storage.postgres.limits import Limits  # noqa: PLC0415
-        from duly.storage.postgres.storage import PostgresStorage  # noqa: PLC0415
+        from duly.storage.postgres.limits import Limits
+        from duly.storage.postgres.storage import PostgresStorage
 
         if for_heart:
             return await PostgresStorage.open(url, limits=Limits(connections=1), migrate=False, listening=False)
         return await PostgresStorage.open(url, listen_url=settings.listen_url)
-    from duly.storage.sqlite.storage import SqliteStorage  # noqa: PLC0415
+    from duly.storage.sqlite.storage import SqliteStorage
 
     return await SqliteStorage.open(path_of(url))
 
@@ -44,11 +44,11 @@ async def store_facts(settings: Settings) -> StoreFacts:
     """What the database says of itself, whatever its schema is."""
     if is_postgres(settings.database_url):
         _require_postgres_driver()
-        from duly.storage.postgres.facts import postgres_facts  # noqa: PLC0415
+        from duly.storage.postgres.facts import postgres_facts
 
         return await postgres_facts(settings.database_url)
     require_database(settings, "look at")
-    from duly.storage.sqlite.facts import sqlite_facts  # noqa: PLC0415
+    from duly.storage.sqlite.facts import sqlite_facts
 
     return sqlite_facts(path_of(settings.database_url))
 
@@ -59,7 +59,7 @@ async def backup(settings: Settings, to: str, *, on_progress: Callable[[int, int
         raise InvalidInput("DULY_DATABASE_URL", "names a Postgres database", fix="back it up with pg_dump")
     require_database(settings, "copy")
     path = path_of(settings.database_url)
-    from duly.storage.sqlite.storage import SqliteStorage  # noqa: PLC0415
+    from duly.storage.sqlite.storage import SqliteStorage
 
     storage = await SqliteStorage.open(path)
     try:
@@ -100,7 +100,7 @@ def require_database(settings: Settings, purpose: str) -> None:
 
 def _require_postgres_driver() -> None:
     try:
-        import duly.storage.postgres.connections  # noqa: F401, PLC0415
+        import duly.storage.postgres.connections  # noqa: F401
     except ImportError as missing:
         raise InvalidInput(
             "DULY_DATABASE_URL", "names a Postgres database", fix="pip install 'duly[postgres]'"
@@ -112,6 +112,6 @@ async def _open_to_read(settings: Settings) -> ReadOnlyStorage:
         return await open_storage(settings, for_heart=True)
     require_database(settings, "read")
     path = path_of(settings.database_url)
-    from duly.storage.sqlite.reader import SqliteReader  # noqa: PLC0415
+    from duly.storage.sqlite.reader import SqliteReader
 
     return await SqliteReader.open(path)

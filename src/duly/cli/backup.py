@@ -19,8 +19,8 @@ def define(parser: Parser) -> None:
 
 
 def backup(options: Options) -> None:
-    from duly.bootstrap import backup as copy  # noqa: PLC0415 - help must not wait for it
-    from duly.bootstrap import settings_of_environment  # noqa: PLC0415
+    from duly.bootstrap import backup as copy
+    from duly.bootstrap import settings_of_environment
 
     asyncio.run(copy(settings_of_environment(), options.to, on_progress=progress(note)))
     size = Path(options.to).stat().st_size

@@ -21,7 +21,7 @@ def define(parser: Parser) -> None:
 
 
 def check(options: Options) -> int:
-    from duly import bootstrap  # noqa: PLC0415 - help must not wait for it
+    from duly import bootstrap
 
     problems = list(map(str, bootstrap.problems_of_environment()))
     # Without settings there is no saying which database is meant.
@@ -37,7 +37,7 @@ def check(options: Options) -> int:
 
 
 async def _problems_of_database() -> list[str]:
-    from duly import bootstrap  # noqa: PLC0415 - help must not wait for it
+    from duly import bootstrap
 
     settings = bootstrap.settings_of_environment()
     try:

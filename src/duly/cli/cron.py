@@ -46,7 +46,7 @@ def _next(options: Options) -> None:
 
 
 def _asked(options: Options) -> tuple[Cron, datetime]:
-    from duly.bootstrap import moment  # noqa: PLC0415 - help must not wait for it
+    from duly.bootstrap import moment
 
     cadence = cron(options.expression, tz=options.tz)
     whole_number_of(options.count, field="--count", least=1, most=_MOST)

@@ -48,7 +48,7 @@ def migrate(options: Options) -> int:
 
 
 def version(options: Options) -> int:
-    from duly.bootstrap import settings_of_environment, store_facts  # noqa: PLC0415 - help must not wait for it
+    from duly.bootstrap import settings_of_environment, store_facts
 
     store = asyncio.run(store_facts(settings_of_environment()))
     if options.json:
@@ -63,7 +63,7 @@ def version(options: Options) -> int:
 
 
 def url(options: Options) -> None:
-    from duly.bootstrap import settings_of_environment  # noqa: PLC0415 - help must not wait for it
+    from duly.bootstrap import settings_of_environment
 
     shown = settings_of_environment().database_shown
     if options.json:
@@ -96,7 +96,7 @@ def prune(options: Options) -> int:
 
 def _versions() -> tuple[int, int | None]:
     """What there is and what is known; of a database that is not there yet, nothing."""
-    from duly.bootstrap import settings_of_environment, store_facts  # noqa: PLC0415 - help must not wait for it
+    from duly.bootstrap import settings_of_environment, store_facts
 
     try:
         store = asyncio.run(store_facts(settings_of_environment()))

@@ -17,9 +17,9 @@ def define(parser: Parser) -> None:
 
 
 def dev(options: Options) -> int:
-    from duly.bootstrap import settings_of_environment  # noqa: PLC0415 - help must not wait for it
-    from duly.dev.options import DevOptions  # noqa: PLC0415
-    from duly.dev.run import run_dev  # noqa: PLC0415
+    from duly.bootstrap import settings_of_environment
+    from duly.dev.options import DevOptions
+    from duly.dev.run import run_dev
 
     settings = settings_of_environment()
     asked = DevOptions(

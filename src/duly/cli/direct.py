@@ -40,8 +40,8 @@ def define(parser: Parser) -> None:
 
 
 def direct(options: Options) -> int:
-    from duly.bootstrap import changing  # noqa: PLC0415 - help must not wait for it
-    from duly.cli.worker import loaded  # noqa: PLC0415
+    from duly.bootstrap import changing
+    from duly.cli.worker import loaded
 
     wait_s = span_from(options.timeout, field="--timeout") / SECOND
     params = {**(object_from(options.params, field="--params") or {}), **params_from(options.param)}

@@ -53,7 +53,7 @@ def doctor(options: Options) -> int:
 
 
 async def _found() -> list[Fact]:
-    from duly import bootstrap  # noqa: PLC0415 - help must not wait for it
+    from duly import bootstrap
 
     settings = bootstrap.settings_of_environment()
     store = await bootstrap.store_facts(settings)

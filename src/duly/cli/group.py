@@ -83,9 +83,9 @@ def add(options: Options) -> int:
 
 
 def _asked(options: Options) -> NewGroup:
-    from pydantic import ValidationError  # noqa: PLC0415 - help must not wait for it
+    from pydantic import ValidationError
 
-    from duly.wire.groups import NewGroup as Shape  # noqa: PLC0415
+    from duly.wire.groups import NewGroup as Shape
 
     spec: dict[str, Any] = object_from(options.spec, field="JSON") or {}
     if options.sequential:

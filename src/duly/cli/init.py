@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from duly.cli.invoked import invoked
 from duly.cli.output import note, tell
 from duly.cli.parser import Options, Parser, add_json
 
@@ -13,8 +14,8 @@ def define(parser: Parser) -> None:
 
 
 def init(options: Options) -> None:
-    from duly.dev.example import write_example  # noqa: PLC0415 - help must not wait for it
+    from duly.dev.example import write_example
 
     write_example(Path(options.file))
     tell(options, lambda: {"file": options.file}, options.file)
-    note("run it: duly dev")
+    note(f"run it: {invoked()} dev")

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from duly.application.accounts import Statement
     from duly.application.grants import BlastRadius
 
-# ruff: noqa: PLC0415 - people who read tables need not wait for pydantic
-
 
 def account_shape(account: Account) -> Json:
     from duly.wire import money

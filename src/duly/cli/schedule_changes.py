@@ -28,7 +28,7 @@ _UNNAMED = "(drawn when it is saved)"
 
 def add(options: Options) -> int:
     """Shown and judged before there need be a database."""
-    from duly.bootstrap import moment, settings_of_environment  # noqa: PLC0415 - help must not wait for it
+    from duly.bootstrap import moment, settings_of_environment
 
     now, defaults = moment(), settings_of_environment().policies
     asked = _new(options, defaults, instant_of(now, field="now"))

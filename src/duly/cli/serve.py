@@ -18,8 +18,8 @@ def define(parser: Parser) -> None:
 
 
 def serve(options: Options) -> None:
-    from duly.bootstrap import serve as serve_http  # noqa: PLC0415 - help must not wait for it
-    from duly.cli.worker import loaded  # noqa: PLC0415
+    from duly.bootstrap import serve as serve_http
+    from duly.cli.worker import loaded
 
     app = None if options.app is None else loaded(options.app)
 

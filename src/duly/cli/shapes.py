@@ -22,7 +22,6 @@ from duly.domain.tokens import Token
 if TYPE_CHECKING:
     from duly.wire.shapes import Shape
 
-# ruff: noqa: PLC0415 - people who read tables need not wait for pydantic
 
 Json = dict[str, Any]
 

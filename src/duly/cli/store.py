@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 def looking(look: "Callable[[Queue], Awaitable[T]]") -> T:
     """Nothing is created, migrated or written."""
-    from duly import bootstrap  # noqa: PLC0415 - help must not wait for it
+    from duly import bootstrap
 
     return asyncio.run(bootstrap.looking(bootstrap.settings_of_environment(), look))
 
 
 def changing(change: "Callable[[Queue], Awaitable[T]]", *, creates: bool = False) -> T:
     """Only a command that begins something makes the database if there is none."""
-    from duly import bootstrap  # noqa: PLC0415 - help must not wait for it
+    from duly import bootstrap
 
     return asyncio.run(bootstrap.changing(bootstrap.settings_of_environment(), change, creates=creates))

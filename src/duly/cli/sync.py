@@ -23,10 +23,10 @@ def define(parser: Parser) -> None:
 
 def sync(options: Options) -> int:
     """Read and judged as a whole before there need be a database."""
-    from duly import bootstrap  # noqa: PLC0415 - help must not wait for it
-    from duly.cli.files import table_in  # noqa: PLC0415
-    from duly.cli.store import changing, looking  # noqa: PLC0415
-    from duly.wire.governance import governed_from, report_shape  # noqa: PLC0415
+    from duly import bootstrap
+    from duly.cli.files import table_in
+    from duly.cli.store import changing, looking
+    from duly.wire.governance import governed_from, report_shape
 
     settings = bootstrap.settings_of_environment()
     governed = governed_from(table_in(options.file), settings.policies)
@@ -41,7 +41,7 @@ def sync(options: Options) -> int:
     if file is None or file.exists():
         return looking(work)
     # There is none yet, and a dry run makes none.
-    import asyncio  # noqa: PLC0415
+    import asyncio
 
     nowhere = replace(settings, database_url=":memory:")
     return asyncio.run(bootstrap.changing(nowhere, work, creates=True))

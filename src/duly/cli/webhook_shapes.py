@@ -6,8 +6,6 @@ from typing import Any
 from duly.domain.webhooks.deliveries import Attempt, Delivery
 from duly.domain.webhooks.endpoints import Endpoint
 
-# ruff: noqa: PLC0415 - people who read tables need not wait for pydantic
-
 Json = dict[str, Any]
 
 

@@ -51,7 +51,7 @@ def worker(options: Options) -> None:
 
 def loaded(program: str) -> "Duly":
     """What the program's own lines raised is theirs to read; the error itself is one line."""
-    from duly.app.loading import AppNotLoaded, load  # noqa: PLC0415 - help must not wait for it
+    from duly.app.loading import AppNotLoaded, load
 
     try:
         return load(program)

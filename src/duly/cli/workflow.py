@@ -215,6 +215,6 @@ def _action(action: Any) -> str:
 
 def _wire() -> Any:
     """For programs alone: people need not wait for it."""
-    from duly.wire import workflows  # noqa: PLC0415
+    from duly.wire import workflows
 
     return workflows

@@ -43,7 +43,7 @@ async def list_accounts(visit: Visiting, limit: Limit = 50, cursor: Cursor = Non
 
 
 @router.get("/{id}", response_model=wire.Account, summary="Read an account", response_description="The account.")
-async def get_account(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def get_account(visit: Visiting, id: Id) -> Response:
     """`granted = available + held + charged`, always; what was spent beyond that is the overrun."""
     return json_answer(wire.account_shape(await visit.queue.accounts.get(id, owner=visit.sees)))
 
@@ -54,7 +54,7 @@ async def get_account(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Read an account's statement",
     response_description="A page of credits and receipts.",
 )
-async def get_statement(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:  # noqa: A002
+async def get_statement(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """What came in and what was spent, newest first."""
     statement = await visit.queue.accounts.statement(id, owner=visit.sees, before=_before(cursor), most=limit)
     following = None
@@ -72,7 +72,7 @@ async def get_statement(visit: Visiting, id: Id, limit: Limit = 50, cursor: Curs
     summary="Add credit to an account",
     response_description="The account as it is now.",
 )
-async def credit_account(visit: Visiting, id: Id, body: wire.NewCredit) -> Response:  # noqa: A002
+async def credit_account(visit: Visiting, id: Id, body: wire.NewCredit) -> Response:
     """Pays the overrun first. The same key again adds nothing; with another amount it is refused."""
     amount = parse_amount(body.amount)
     return json_answer(wire.account_shape(await visit.queue.accounts.credit(id, amount=amount, key=body.key)), 201)

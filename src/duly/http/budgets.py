@@ -49,7 +49,7 @@ async def list_budgets(visit: Visiting, limit: Limit = 50, cursor: Cursor = None
 
 
 @router.get("/{id}", response_model=wire.Budget, summary="Read a budget", response_description="The budget.")
-async def get_budget(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def get_budget(visit: Visiting, id: Id) -> Response:
     """As it is now: in a new window nothing is used yet."""
     return json_answer(wire.budget_shape(await visit.queue.budgets.get(id, owner=visit.sees)))
 
@@ -61,6 +61,6 @@ async def get_budget(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Delete a budget",
     response_description="It is deleted.",
 )
-async def delete_budget(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def delete_budget(visit: Visiting, id: Id) -> Response:
     await visit.queue.budgets.delete(id, owner=visit.sees)
     return Response(status_code=204)

@@ -46,7 +46,7 @@ async def pause_cron_schedule(visit: Visiting, body: wire.PauseSchedule) -> Resp
     summary="Read a workflow's schedule",
     response_description="The schedule, with its next five slots.",
 )
-async def get_cron_schedule(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def get_cron_schedule(visit: Visiting, id: Id) -> Response:
     return json_answer(wire.schedule_shape(await visit.queue.registrar.get(id, owner=visit.sees)))
 
 
@@ -57,7 +57,7 @@ async def get_cron_schedule(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Delete a workflow's schedule",
     response_description="It is deleted.",
 )
-async def delete_cron_schedule(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def delete_cron_schedule(visit: Visiting, id: Id) -> Response:
     """Its runs stay on record."""
     await visit.queue.registrar.delete(id, owner=visit.sees)
     return Response(status_code=204)
@@ -69,7 +69,7 @@ async def delete_cron_schedule(visit: Visiting, id: Id) -> Response:  # noqa: A0
     summary="List the last runs of a workflow's schedule",
     response_description="The newest slots first.",
 )
-async def list_cron_runs(visit: Visiting, id: Id, limit: Limit = 50) -> Response:  # noqa: A002
+async def list_cron_runs(visit: Visiting, id: Id, limit: Limit = 50) -> Response:
     runs = await visit.queue.registrar.runs(id, owner=visit.sees, most=limit)
     return json_answer(Page[wire.CronRun](items=[wire.run_shape(run) for run in runs]))
 
@@ -100,7 +100,7 @@ async def start_run(visit: Visiting, body: wire.StartRun) -> Response:
     summary="Say how a run goes",
     response_description="It is noted.",
 )
-async def call_back(visit: Visiting, id: Id, body: wire.RunCallBack) -> Response:  # noqa: A002
+async def call_back(visit: Visiting, id: Id, body: wire.RunCallBack) -> Response:
     """For the executor that a workflow names: started, or how it ended. The first end stands."""
     await visit.queue.dag_runs.call_back(id, body.said(), owner=visit.sees)
     return Response(status_code=204)

@@ -23,7 +23,7 @@ router = APIRouter(prefix="/api/v1/direct", tags=["direct"], route_class=Door)
     summary="Call a template",
     response_description="What its handler answered.",
 )
-async def call_template(visit: Visiting, id: Id, body: DirectCall | None = None) -> Response:  # noqa: A002
+async def call_template(visit: Visiting, id: Id, body: DirectCall | None = None) -> Response:
     """Runs in the server, now or right after what runs in its pool, before the queue; no job is put.
 
     For servers that were started with a program. 504 when time is up: it was stopped, and its place is free again.

@@ -48,7 +48,7 @@ async def list_grants(visit: Visiting, limit: Limit = 50, cursor: Cursor = None)
     summary="Read a grant",
     response_description="The grant, and which schedules would stop without it.",
 )
-async def get_grant(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def get_grant(visit: Visiting, id: Id) -> Response:
     """Look here before revoking it: `stops` are the active schedules that run under it."""
     return json_answer(wire.grant_detail_shape(await visit.queue.grants.blast_radius(id, owner=visit.sees)))
 
@@ -59,7 +59,7 @@ async def get_grant(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Revoke a grant",
     response_description="The grant, revoked, and which schedules stop.",
 )
-async def revoke_grant(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def revoke_grant(visit: Visiting, id: Id) -> Response:
     """Nothing begins under it any more. It stays on the list, with the time; revoking it again changes nothing."""
     await visit.queue.grants.revoke(id, owner=visit.sees)
     return json_answer(wire.grant_detail_shape(await visit.queue.grants.blast_radius(id, owner=visit.sees)))

@@ -57,7 +57,7 @@ async def list_groups(
     summary="Read a group",
     response_description="The group and how far it is.",
 )
-async def get_group(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def get_group(visit: Visiting, id: Id) -> Response:
     return await _answer(visit, await visit.queue.groups.get(id, owner=visit.sees))
 
 
@@ -67,7 +67,7 @@ async def get_group(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="List a group's members",
     response_description="A page of members, in their places.",
 )
-async def list_members(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:  # noqa: A002
+async def list_members(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Each with its state and reason; a member's retries count as that member."""
     # A cursor counts what was seen, a member's place from 0.
     seen = number_from(cursor, "members")
@@ -83,7 +83,7 @@ async def list_members(visit: Visiting, id: Id, limit: Limit = 50, cursor: Curso
     summary="Cancel a group",
     response_description="The group: cancelled, or about to be.",
 )
-async def cancel_group(visit: Visiting, id: Id, body: Cancellation | None = None) -> Response:  # noqa: A002
+async def cancel_group(visit: Visiting, id: Id, body: Cancellation | None = None) -> Response:
     """What has not started ends; what runs is asked to stop, and loses its claim if it does not in time."""
     reason = f"cancelled by {visit.caller.owner}" if body is None else body.reason
     try:
@@ -101,7 +101,7 @@ async def cancel_group(visit: Visiting, id: Id, body: Cancellation | None = None
     summary="Try the failed part of a group again",
     response_description="The group, running again.",
 )
-async def retry_group(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def retry_group(visit: Visiting, id: Id) -> Response:
     """Members that failed or were cancelled get new jobs, a sequence goes on from where it stopped."""
     try:
         group = await visit.queue.groups.retry(id, owner=visit.sees)

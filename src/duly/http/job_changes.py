@@ -21,7 +21,7 @@ router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], route_class=Door)
     summary="Change a job's params",
     response_description="The job as it is now.",
 )
-async def edit_job(visit: Visiting, id: Id, body: wire.JobPatch) -> Response:  # noqa: A002
+async def edit_job(visit: Visiting, id: Id, body: wire.JobPatch) -> Response:
     """While nobody has it; from its dispatch on its params are fixed. Checked by the schema it was put with."""
     await visit.queue.jobs.edit_params(JobId(id), body.params, owner=visit.sees)
     return await job_answer(visit, JobId(id))
@@ -33,7 +33,7 @@ async def edit_job(visit: Visiting, id: Id, body: wire.JobPatch) -> Response:  #
     summary="Show all attempts of a job",
     response_description="The attempts, first to last.",
 )
-async def get_chain(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def get_chain(visit: Visiting, id: Id) -> Response:
     """Automatic retries, and those that a person asked for; named by any of them."""
     job = await visit.queue.jobs.find(JobId(id), owner=visit.sees)
     return json_answer(Page[Job](items=[job_shape(each) for each in await visit.queue.jobs.chain(job.id)]))

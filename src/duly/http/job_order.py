@@ -41,7 +41,7 @@ async def reorder_jobs(visit: Visiting, body: wire.Arrangement) -> Response:
 @router.post(
     "/{id}/move", response_model=JobDetail, summary="Move a job", response_description="The job, in its new place."
 )
-async def move_job(visit: Visiting, id: Id, body: wire.Move) -> Response:  # noqa: A002
+async def move_job(visit: Visiting, id: Id, body: wire.Move) -> Response:
     """Within its pool, while nobody has it: before, after or instead of another, to a place, or to the front."""
     job_id = await _seen(visit, id)
     how, where = body.given()

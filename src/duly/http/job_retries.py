@@ -84,7 +84,7 @@ async def retry_failed(visit: Visiting, body: wire.RetryRequest) -> Response:
     summary="Try a job again",
     response_description="The new attempt.",
 )
-async def retry_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def retry_job(visit: Visiting, id: Id) -> Response:
     """Any that has ended, completed and cancelled ones, too, with as many attempts as its policy allows."""
     return await _retried(visit, id)
 

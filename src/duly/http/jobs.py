@@ -106,7 +106,7 @@ def _require_fit(*, ended: bool, state: JobState | None, status: JobStatus | Non
     summary="Read a job",
     response_description="The job, with its progress and artifacts.",
 )
-async def get_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def get_job(visit: Visiting, id: Id) -> Response:
     return json_answer(await job_detail(visit, JobId(id)))
 
 
@@ -125,7 +125,7 @@ async def job_detail(visit: Visit, job_id: JobId) -> wire.JobDetail:
     summary="Cancel a job",
     response_description="The job: cancelled, or asked to stop.",
 )
-async def cancel_job(visit: Visiting, id: Id, body: wire.Cancellation | None = None) -> Response:  # noqa: A002
+async def cancel_job(visit: Visiting, id: Id, body: wire.Cancellation | None = None) -> Response:
     """One that nobody has claimed has ended then; one that runs is asked to stop."""
     reason = f"cancelled by {visit.caller.owner}" if body is None else body.reason
     try:
@@ -142,7 +142,7 @@ async def cancel_job(visit: Visiting, id: Id, body: wire.Cancellation | None = N
     summary="Read what a job said",
     response_description="A page of lines.",
 )
-async def get_job_log(visit: Visiting, id: Id, limit: Limit = 200, cursor: Cursor = None) -> Response:  # noqa: A002
+async def get_job_log(visit: Visiting, id: Id, limit: Limit = 200, cursor: Cursor = None) -> Response:
     """In order; while it runs, follow its run's events instead."""
     job = await visit.queue.jobs.find(JobId(id), owner=visit.sees)
     lines = await visit.queue.logs.lines(job.id, after=number_from(cursor, "log"), most=limit + 1)

@@ -72,7 +72,7 @@ async def legacy_list_jobs(visit: Visiting, limit: Limit = 50) -> Response:
 
 
 @router.get("/{id}", response_model=wire.LegacyJob, summary="Read a job, as before", response_description="The job.")
-async def legacy_get_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def legacy_get_job(visit: Visiting, id: Id) -> Response:
     """Use `GET /api/v1/jobs/{id}`."""
     return await _answer(visit, JobId(id))
 
@@ -83,7 +83,7 @@ async def legacy_get_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Cancel a job, as before",
     response_description="The job: cancelled, or asked to stop.",
 )
-async def legacy_cancel_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def legacy_cancel_job(visit: Visiting, id: Id) -> Response:
     """Use `POST /api/v1/jobs/{id}/cancel`."""
     return await _cancelled(visit, JobId(id))
 
@@ -94,7 +94,7 @@ async def legacy_cancel_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Cancel a job by deleting it, as before",
     response_description="The job: cancelled, or asked to stop.",
 )
-async def legacy_delete_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def legacy_delete_job(visit: Visiting, id: Id) -> Response:
     """Use `POST /api/v1/jobs/{id}/cancel`."""
     return await _cancelled(visit, JobId(id))
 
@@ -106,7 +106,7 @@ async def legacy_delete_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Try a job again, as before",
     response_description="The new attempt.",
 )
-async def legacy_retry_job(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def legacy_retry_job(visit: Visiting, id: Id) -> Response:
     """Use `POST /api/v1/jobs/{id}/retry`."""
     put = await visit.queue.jobs.retry(JobId(id), owner=visit.sees, key=visit.draw)
     return await _answer(visit, put.job_id, 201)

@@ -29,7 +29,7 @@ async def list_reviews(
 
 
 @router.get("/{id}", response_model=wire.Review, summary="Read a review", response_description="The review.")
-async def get_review(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def get_review(visit: Visiting, id: Id) -> Response:
     return json_answer(wire.review_shape(await visit.queue.reviews.get(id, owner=visit.sees)))
 
 
@@ -39,7 +39,7 @@ async def get_review(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Decide a review",
     response_description="The review, decided.",
 )
-async def decide_review(visit: Visiting, id: Id, body: wire.Decision) -> Response:  # noqa: A002
+async def decide_review(visit: Visiting, id: Id, body: wire.Decision) -> Response:
     """Its run goes on, or ends, by the first decision; another one is refused (409) and names the first."""
     decision = body.by(visit.caller.owner, key=visit.draw)
     return json_answer(wire.review_shape(await visit.queue.reviews.decide(id, decision, owner=visit.sees)))

@@ -68,7 +68,7 @@ async def listed_runs(
     summary="Read a run and its attempts",
     response_description="The run, with its attempts.",
 )
-async def get_run(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def get_run(visit: Visiting, id: Id) -> Response:
     run = await visit.queue.runs.get(id, owner=visit.sees)
     attempts = await visit.queue.runs.attempts(id, owner=visit.sees)
     return json_answer(wire.run_detail_shape(run, attempts, visit.queue.trace_url(run.trace_id)))
@@ -80,7 +80,7 @@ async def get_run(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="List what a run's graph told",
     response_description="A page of events, the first one first.",
 )
-async def list_graph_events(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:  # noqa: A002
+async def list_graph_events(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Through all attempts at its execution, and while it runs; none, unless the run executes a graph."""
     found = await visit.queue.execution_events.of_run(
         id, owner=visit.sees, after=number_from(cursor, "graph-events"), most=limit + 1
@@ -94,7 +94,7 @@ async def list_graph_events(visit: Visiting, id: Id, limit: Limit = 50, cursor: 
     summary="Ask why a run is as it is",
     response_description="The answer in one word, and in sentences.",
 )
-async def explain_run(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def explain_run(visit: Visiting, id: Id) -> Response:
     """What became of it, under whose grant, what was held for it and what it has spent, from recorded facts."""
     return json_answer(explanation_shape(await visit.queue.why.run(RunId(id), owner=visit.sees)))
 
@@ -105,7 +105,7 @@ async def explain_run(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Cancel a run",
     response_description="The run: cancelled, or asked to stop.",
 )
-async def cancel_run(visit: Visiting, id: Id, body: Cancellation | None = None) -> Response:  # noqa: A002
+async def cancel_run(visit: Visiting, id: Id, body: Cancellation | None = None) -> Response:
     """One that waits has ended then; one that runs is asked to stop, and stopped if it does not in time."""
     reason = f"cancelled by {visit.caller.owner}" if body is None else body.reason
     try:
@@ -125,7 +125,7 @@ async def cancel_run(visit: Visiting, id: Id, body: Cancellation | None = None) 
 )
 async def follow_run(
     visit: Visiting,
-    id: Id,  # noqa: A002
+    id: Id,
     last_event_id: Annotated[
         str | None, Header(description="The id of the last event seen: no line after it is lost or repeated.")
     ] = None,

@@ -41,7 +41,7 @@ async def preview_cadence(visit: Visiting, body: previews.CadencePreview) -> Res
     summary="Run a schedule now",
     response_description="The run that was opened.",
 )
-async def trigger_schedule(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def trigger_schedule(visit: Visiting, id: Id) -> Response:
     """Paused or not, in the schedule's lane."""
     run = await visit.queue.schedules.run_now(id, owner=visit.sees, key=visit.draw)
     return json_answer(runs.run_shape(run), 201, {"Location": f"/api/v1/runs/{run.id}"})
@@ -54,7 +54,7 @@ async def trigger_schedule(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Run fires of the past",
     response_description="The runs that were opened, oldest first.",
 )
-async def backfill_schedule(visit: Visiting, id: Id, body: previews.BackfillRequest) -> Response:  # noqa: A002
+async def backfill_schedule(visit: Visiting, id: Id, body: previews.BackfillRequest) -> Response:
     """Oldest first, in the schedule's lane; refused beyond the cap."""
     backfilled = await visit.queue.schedules.backfill(
         id, owner=visit.sees, start=body.start, end=body.end, cap=body.cap, key=visit.draw
@@ -69,7 +69,7 @@ async def backfill_schedule(visit: Visiting, id: Id, body: previews.BackfillRequ
     summary="Preview a backfill",
     response_description="The slots that would run, and whether the cap allows it.",
 )
-async def preview_backfill(visit: Visiting, id: Id, body: previews.BackfillRequest) -> Response:  # noqa: A002
+async def preview_backfill(visit: Visiting, id: Id, body: previews.BackfillRequest) -> Response:
     """Exactly what it would run. Nothing is saved."""
     backfill = await visit.queue.schedules.preview_backfill(
         id, owner=visit.sees, start=body.start, end=body.end, cap=body.cap
@@ -85,7 +85,7 @@ async def preview_backfill(visit: Visiting, id: Id, body: previews.BackfillReque
 )
 async def list_schedule_runs(
     visit: Visiting,
-    id: Id,  # noqa: A002
+    id: Id,
     *,
     status: StatusAsked = None,
     kind: KindAsked = None,
@@ -102,7 +102,7 @@ async def list_schedule_runs(
     summary="Ask why",
     response_description="The answer in one word, and in sentences.",
 )
-async def explain_schedule(visit: Visiting, id: Id, slot: SlotAsked = None) -> Response:  # noqa: A002
+async def explain_schedule(visit: Visiting, id: Id, slot: SlotAsked = None) -> Response:
     """Why the schedule is as it is, or what became of one slot, from recorded facts."""
     schedule_id = ScheduleId(id)
     if slot is None:

@@ -86,7 +86,7 @@ async def list_schedules(visit: Visiting, limit: Limit = 50, cursor: Cursor = No
     summary="Read a schedule",
     response_description="The schedule, with its ETag.",
 )
-async def get_schedule(visit: Visiting, id: Id, if_none_match: IfNoneMatch = None) -> Response:  # noqa: A002
+async def get_schedule(visit: Visiting, id: Id, if_none_match: IfNoneMatch = None) -> Response:
     schedule = await visit.queue.schedules.get(id, owner=visit.sees)
     return schedule_answer(await _shape(visit, schedule), if_none_match=if_none_match)
 
@@ -99,7 +99,7 @@ async def get_schedule(visit: Visiting, id: Id, if_none_match: IfNoneMatch = Non
 )
 async def update_schedule(
     visit: Visiting,
-    id: Id,  # noqa: A002
+    id: Id,
     body: wire.SchedulePatch,
     if_match: IfMatch = None,
     withdraw: Withdraw = False,
@@ -135,7 +135,7 @@ async def _edit(visit: Visit, read: Schedule, patch: wire.SchedulePatch, *, with
     summary="Delete a schedule",
     response_description="It is deleted.",
 )
-async def delete_schedule(visit: Visiting, id: Id, if_match: IfMatch = None, withdraw: Withdraw = False) -> Response:  # noqa: A002
+async def delete_schedule(visit: Visiting, id: Id, if_match: IfMatch = None, withdraw: Withdraw = False) -> Response:
     """Its runs stay on record."""
     expected = revision_from(if_match)
     try:
@@ -151,7 +151,7 @@ async def delete_schedule(visit: Visiting, id: Id, if_match: IfMatch = None, wit
     summary="Pause a schedule",
     response_description="The schedule, paused.",
 )
-async def pause_schedule(visit: Visiting, id: Id, if_match: IfMatch = None, withdraw: Withdraw = False) -> Response:  # noqa: A002
+async def pause_schedule(visit: Visiting, id: Id, if_match: IfMatch = None, withdraw: Withdraw = False) -> Response:
     """Opens no more slots; runs that were opened go on, unless those that wait are withdrawn."""
     expected = revision_from(if_match)
     try:
@@ -167,7 +167,7 @@ async def pause_schedule(visit: Visiting, id: Id, if_match: IfMatch = None, with
     summary="Resume a schedule",
     response_description="The schedule, active again.",
 )
-async def resume_schedule(visit: Visiting, id: Id, if_match: IfMatch = None) -> Response:  # noqa: A002
+async def resume_schedule(visit: Visiting, id: Id, if_match: IfMatch = None) -> Response:
     """Slots open again from now on; those of the pause are not made up for."""
     try:
         resumed = await visit.queue.schedules.resume(id, owner=visit.sees, expected_revision=revision_from(if_match))
@@ -182,7 +182,7 @@ async def resume_schedule(visit: Visiting, id: Id, if_match: IfMatch = None) -> 
     summary="Show the next slots",
     response_description="The next slots, soonest first.",
 )
-async def list_upcoming(visit: Visiting, id: Id, limit: Annotated[int, Query(ge=1, le=200)] = 5) -> Response:  # noqa: A002
+async def list_upcoming(visit: Visiting, id: Id, limit: Annotated[int, Query(ge=1, le=200)] = 5) -> Response:
     """When each fires; none, unless the schedule is active."""
     fires = await visit.queue.schedules.upcoming(id, owner=visit.sees, most=limit)
     return json_answer(Page[Fire](items=[fire_shape(fire) for fire in fires]))
@@ -194,7 +194,7 @@ async def list_upcoming(visit: Visiting, id: Id, limit: Annotated[int, Query(ge=
     summary="Show every version of a schedule",
     response_description="A page of versions.",
 )
-async def list_revisions(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:  # noqa: A002
+async def list_revisions(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """First to last, of a deleted schedule too."""
     seen = number_from(cursor, "revisions")
     revisions = await visit.queue.schedules.revisions(id, owner=visit.sees)

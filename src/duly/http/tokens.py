@@ -59,6 +59,6 @@ async def list_tokens(visit: Visiting, limit: Limit = 50, cursor: Cursor = None)
     summary="Revoke a token",
     response_description="The token, revoked.",
 )
-async def revoke_token(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def revoke_token(visit: Visiting, id: Id) -> Response:
     """It stays on the list, with the time. Revoking it again changes nothing."""
     return json_answer(wire.token_shape(await visit.queue.tokens.revoke(id, owner=None)))

@@ -52,21 +52,21 @@ async def list_webhooks(visit: Visiting, limit: Limit = 50, cursor: Cursor = Non
 
 
 @router.get("/{id}", response_model=wire.Webhook, summary="Read a webhook", response_description="The webhook.")
-async def get_webhook(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def get_webhook(visit: Visiting, id: Id) -> Response:
     return json_answer(wire.webhook_shape(await visit.queue.webhooks.get(id, owner=visit.sees)))
 
 
 @router.patch(
     "/{id}", response_model=wire.Webhook, summary="Change a webhook", response_description="The webhook as it is now."
 )
-async def update_webhook(visit: Visiting, id: Id, body: wire.WebhookChange) -> Response:  # noqa: A002
+async def update_webhook(visit: Visiting, id: Id, body: wire.WebhookChange) -> Response:
     """What it wants to be told, and its note. Another address is another webhook."""
     changed = await visit.queue.webhooks.update(id, owner=visit.sees, events=body.events, note=body.note)
     return json_answer(wire.webhook_shape(changed))
 
 
 @router.delete("/{id}", status_code=204, summary="Delete a webhook", response_description="It is gone.")
-async def delete_webhook(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def delete_webhook(visit: Visiting, id: Id) -> Response:
     """With the log of its deliveries."""
     await visit.queue.webhooks.delete(id, owner=visit.sees)
     return Response(status_code=204)
@@ -78,7 +78,7 @@ async def delete_webhook(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Give a webhook a new secret",
     response_description="The webhook, with its new secret.",
 )
-async def rotate_webhook(visit: Visiting, id: Id, body: wire.Rotation | None = None) -> Response:  # noqa: A002
+async def rotate_webhook(visit: Visiting, id: Id, body: wire.Rotation | None = None) -> Response:
     """Shown this once. For a while, calls are signed with the old one, too."""
     keep_old_s = (body or wire.Rotation()).keep_old_s
     endpoint, secret = await visit.queue.webhooks.rotate(id, owner=visit.sees, keep_old_s=keep_old_s)
@@ -92,7 +92,7 @@ async def rotate_webhook(visit: Visiting, id: Id, body: wire.Rotation | None = N
     summary="Disable a webhook",
     response_description="The webhook, disabled.",
 )
-async def disable_webhook(visit: Visiting, id: Id, body: wire.Disabling | None = None) -> Response:  # noqa: A002
+async def disable_webhook(visit: Visiting, id: Id, body: wire.Disabling | None = None) -> Response:
     """Nothing is sent there any more; deliveries that waited have failed."""
     reason = f"disabled by {visit.caller.owner}" if body is None else body.reason
     return json_answer(wire.webhook_shape(await visit.queue.webhooks.disable(id, owner=visit.sees, reason=reason)))
@@ -104,7 +104,7 @@ async def disable_webhook(visit: Visiting, id: Id, body: wire.Disabling | None =
     summary="Enable a webhook",
     response_description="The webhook, enabled.",
 )
-async def enable_webhook(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def enable_webhook(visit: Visiting, id: Id) -> Response:
     """What ends from now on is sent there; deliveries that have failed can be sent again."""
     return json_answer(wire.webhook_shape(await visit.queue.webhooks.enable(id, owner=visit.sees)))
 
@@ -116,7 +116,7 @@ async def enable_webhook(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Send a test",
     response_description="The delivery, on its way.",
 )
-async def test_webhook(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def test_webhook(visit: Visiting, id: Id) -> Response:
     """An event of type `webhook.test`, signed and delivered like any other."""
     return json_answer(wire.delivery_shape(await visit.queue.webhooks.test(id, owner=visit.sees)), 201)
 
@@ -151,7 +151,7 @@ async def list_deliveries(
     summary="Read a delivery",
     response_description="The delivery, with a line for each try.",
 )
-async def get_delivery(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def get_delivery(visit: Visiting, id: Id) -> Response:
     return json_answer(await _detail(visit, id))
 
 
@@ -161,7 +161,7 @@ async def get_delivery(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Send a delivery again",
     response_description="The delivery, on its way.",
 )
-async def resend_delivery(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def resend_delivery(visit: Visiting, id: Id) -> Response:
     """Under the same id and with all its tries, whatever became of it."""
     await visit.queue.webhooks.resend(id, owner=visit.sees)
     return json_answer(await _detail(visit, id))

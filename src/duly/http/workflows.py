@@ -49,7 +49,7 @@ async def list_workflows(visit: Visiting, limit: Limit = 50, cursor: Cursor = No
     summary="Read a workflow",
     response_description="The workflow, with a version's document and its schedules.",
 )
-async def get_workflow(visit: Visiting, id: Id, version: VersionAsked = None) -> Response:  # noqa: A002
+async def get_workflow(visit: Visiting, id: Id, version: VersionAsked = None) -> Response:
     use = visit.queue.workflows
     workflow = await use.get(id, owner=visit.sees)
     found = await use.version(id, version, owner=visit.sees)
@@ -65,7 +65,7 @@ async def get_workflow(visit: Visiting, id: Id, version: VersionAsked = None) ->
 )
 async def list_workflow_versions(
     visit: Visiting,
-    id: Id,  # noqa: A002
+    id: Id,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
@@ -83,7 +83,7 @@ async def list_workflow_versions(
     summary="Undeploy a workflow",
     response_description="Which schedules it had.",
 )
-async def undeploy_workflow(visit: Visiting, id: Id) -> Response:  # noqa: A002
+async def undeploy_workflow(visit: Visiting, id: Id) -> Response:
     """Deletes its schedules, and its name starts nothing more. Versions and runs stay on record."""
     return json_answer(wire.Undeployed(schedules=list(await visit.queue.workflows.undeploy(id, owner=visit.sees))))
 
@@ -95,7 +95,7 @@ async def undeploy_workflow(visit: Visiting, id: Id) -> Response:  # noqa: A002
     summary="Run a workflow now",
     response_description="The launch: its key, its version and its job.",
 )
-async def launch_workflow(visit: Visiting, id: Id, body: wire.NewLaunch | None = None) -> Response:  # noqa: A002
+async def launch_workflow(visit: Visiting, id: Id, body: wire.NewLaunch | None = None) -> Response:
     """The newest version, unless one is named."""
     asked = wire.NewLaunch() if body is None else body
     owner = (await visit.queue.workflows.get(id, owner=visit.sees)).owner
@@ -110,7 +110,7 @@ async def launch_workflow(visit: Visiting, id: Id, body: wire.NewLaunch | None =
     summary="List the runs of a workflow",
     response_description="A page of runs.",
 )
-async def list_workflow_runs(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:  # noqa: A002
+async def list_workflow_runs(visit: Visiting, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The last begun first."""
     before = position_from(cursor, "workflow-runs")
     found = await visit.queue.dag_runs.list(id, owner=visit.sees, before=before, most=limit + 1)
@@ -125,7 +125,7 @@ async def list_workflow_runs(visit: Visiting, id: Id, limit: Limit = 50, cursor:
     summary="Read a run of a workflow",
     response_description="The run, and what became of each node.",
 )
-async def get_workflow_run(visit: Visiting, id: Id, run_id: RunId) -> Response:  # noqa: A002
+async def get_workflow_run(visit: Visiting, id: Id, run_id: RunId) -> Response:
     await visit.queue.workflows.get(id, owner=visit.sees)
     told = await visit.queue.dag_runs.get(run_id, owner=visit.sees)
     if told.run.workflow != id:
