@@ -30,6 +30,7 @@ from duly.http import (
     templates,
     tokens,
     webhooks,
+    why,
     workflows,
 )
 from duly.http.access import Access
@@ -67,6 +68,7 @@ _ROUTERS = (
     tokens.router,
     webhooks.router,
     webhooks.deliveries_router,
+    why.router,
     system.router,
 )
 

@@ -43,7 +43,7 @@ _ORDER = (
     *("pause_schedule", "resume_schedule", "trigger_schedule", "list_upcoming", "list_schedule_runs"),
     *("explain_schedule", "list_revisions", "preview_cadence", "preview_backfill", "backfill_schedule"),
     *("list_runs", "get_run", "explain_run", "follow_run", "list_graph_events", "cancel_run"),
-    *("put_job", "list_jobs", "get_job", "get_job_log", "edit_job", "cancel_job", "get_chain"),
+    *("put_job", "list_jobs", "get_job", "explain_job", "get_job_log", "edit_job", "cancel_job", "get_chain"),
     *("move_job", "reorder_jobs", "list_failed", "retry_job", "preview_retry", "retry_failed", "retry_job_run"),
     *("create_template", "list_templates", "get_template", "update_template", "delete_template", "put_from_template"),
     *("create_group", "list_groups", "get_group", "list_members", "cancel_group", "retry_group"),

@@ -33,6 +33,7 @@ from duly.ports.tickets import TicketStore
 from duly.ports.tokens import TokenStore
 from duly.ports.wakeups import Wakeups
 from duly.ports.webhooks import WebhookStore
+from duly.ports.why import WhyStore
 from duly.ports.workflows import WorkflowStore
 
 T = TypeVar("T")
@@ -97,6 +98,8 @@ class Transaction(Protocol):
     def workflows(self) -> WorkflowStore: ...
     @property
     def webhooks(self) -> WebhookStore: ...
+    @property
+    def why(self) -> WhyStore: ...
 
 
 Work = Callable[[Transaction], Awaitable[T]]

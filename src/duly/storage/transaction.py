@@ -29,6 +29,7 @@ from duly.storage.sql.templates import SqlTemplates
 from duly.storage.sql.tickets import SqlTickets
 from duly.storage.sql.tokens import SqlTokens
 from duly.storage.sql.webhooks import SqlWebhooks
+from duly.storage.sql.why import SqlWhy
 from duly.storage.sql.workflows import SqlWorkflows
 
 
@@ -152,6 +153,10 @@ class SqlTransaction:
     @property
     def webhooks(self) -> SqlWebhooks:
         return SqlWebhooks(self._x)
+
+    @property
+    def why(self) -> SqlWhy:
+        return SqlWhy(self._x)
 
     @property
     def _claims(self) -> Claims:
