@@ -26,3 +26,18 @@ async def test_somebody_elses_job_does_not_exist(site: Site) -> None:
 
     for asked in (job["id"], "job_99"):
         is_problem(await ann.get(f"{URL}/{asked}/why"), 404, "unknown_job")
+
+
+@pytest.mark.req("OWN-02")
+async def test_groups_and_runs_of_workflows_say_why(site: Site) -> None:
+    members = [{"job": {"kind": "greet", "pool": "wide"}}]
+    ann = await site.caller("ann")
+    group = (await ann.post("/api/v1/groups", json={"members": members})).json()
+
+    answer = (await ann.get(f"/api/v1/groups/{group['id']}/why")).json()
+
+    assert (answer["subject"], answer["answer"]) == ("group", "running")
+    assert [fact["fact"] for fact in answer["facts"]] == ["made", "progress", "live"]
+    bob = await site.caller("bob")
+    is_problem(await bob.get(f"/api/v1/groups/{group['id']}/why"), 404, "unknown_group")
+    is_problem(await ann.get("/api/v1/workflows/news/runs/exe_99/why"), 404, "unknown_execution")

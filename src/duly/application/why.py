@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from duly.application.audit import EVER
+from duly.application.flow_facts import why_execution, why_group, why_workflow_run
 from duly.application.job_facts import Asking, job_facts, wait_of
 from duly.application.owners import job_known
 from duly.application.spending import spending_in
@@ -23,7 +24,7 @@ from duly.domain.explanations import (
     explain_slot,
     waiting_in_words,
 )
-from duly.domain.ids import JobId, RunId, ScheduleId
+from duly.domain.ids import GroupId, JobId, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
 from duly.domain.jobs import FinishedJob, Job, JobState
 from duly.domain.runs import Arrears, Run, RunKind, UnknownRun
@@ -63,6 +64,16 @@ class Why:
         asking = self._asking(owner)
         return await self.storage.read(lambda tx: _job(tx, job_id, asking))
 
+    async def group(self, group_id: GroupId, *, owner: str | None = None) -> Explained:
+        """How far it has come, who holds it up, and who failed."""
+        asking = self._asking(owner)
+        return await self.storage.read(lambda tx: why_group(tx, group_id, asking))
+
+    async def workflow_run(self, run_id: str, *, owner: str | None = None, workflow: str | None = None) -> Explained:
+        """What became of its nodes, and what the others wait for; of a named workflow, if one is named."""
+        asking = self._asking(owner)
+        return await self.storage.read(lambda tx: why_workflow_run(tx, run_id, asking, workflow=workflow))
+
     async def of(self, named: str, *, owner: str | None = None) -> Explanation | Explained:
         """Of whatever has that id: a run is as its slot is, and a job of a run as its run."""
         asking = self._asking(owner)
@@ -78,12 +89,27 @@ class Why:
                 return await self._run(tx, job.ledger_run, asking)
             if named.startswith("run_"):
                 return await self._run(tx, RunId(named), asking)
+            if named.startswith("grp_"):
+                return await why_group(tx, GroupId(named), asking)
+            if named.startswith("exe_"):
+                return await self._execution(tx, named, asking)
             return await self._schedule(tx, ScheduleId(named), asking)
         except NotFound:
-            # Whoever names a schedule may name it like anything else.
-            if await tx.schedules.get(ScheduleId(named)) is None:
-                raise NothingKnown(named) from None
+            return await self._else_schedule(tx, named, asking)
+
+    async def _else_schedule(self, tx: Transaction, named: str, asking: Asking) -> Explanation:
+        """Whoever names a schedule may name it like anything else."""
+        try:
             return await self._schedule(tx, ScheduleId(named), asking)
+        except NotFound:
+            raise NothingKnown(named) from None
+
+    async def _execution(self, tx: Transaction, run_id: str, asking: Asking) -> Explanation | Explained:
+        if await tx.workflows.run(run_id) is not None:
+            return await why_workflow_run(tx, run_id, asking)
+        if (run := await tx.why.run_of_execution(run_id)) is not None:
+            return await self._run(tx, run, asking)
+        return await why_execution(tx, run_id, asking)
 
     def _asking(self, owner: str | None) -> Asking:
         clock = self.storage.clock

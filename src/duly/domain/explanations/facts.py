@@ -46,8 +46,8 @@ def several(names: Sequence[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
-def counted(count: int, noun: str) -> str:
-    return f"1 {noun}" if count == 1 else f"{count} {noun}s"
+def counted(count: int, noun: str, many: str | None = None) -> str:
+    return f"1 {noun}" if count == 1 else f"{count} {many or noun + 's'}"
 
 
 class NothingKnown(NotFound):
