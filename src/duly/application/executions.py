@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from duly.application.accounts import Accounts
 from duly.application.attempts import Attempt, AttemptPace
 from duly.application.batch import Drawn
+from duly.application.estimates import hold_for
 from duly.application.grants import Grants
 from duly.application.money import Money, end_in
 from duly.application.schedules import Changed, Schedules
 from duly.application.untraced import Untraced
-from duly.domain.amounts import NOTHING, UNIT, Amount, written_amount
+from duly.domain.amounts import written_amount
 from duly.domain.billing import HoldState, OnExceeded, OverBudget, UnknownHold
 from duly.domain.errors import DulyError, Refused, Unavailable
 from duly.domain.executions import (
@@ -50,7 +51,6 @@ from duly.ports.graphs import GraphCaller, GraphExecutor
 from duly.ports.storage import Storage, Transaction
 from duly.ports.tracing import Tracing
 
-DEFAULT_HOLD = Amount(UNIT)
 """What is held for a run that names a paid model, and not what it may cost."""
 
 MOST_EVENTS_READ = 1_000
@@ -322,8 +322,7 @@ class Executions:
         model = None if request.model == DEFAULT_MODEL else request.model
         try:
             await self.accounts.require_payable(grant.account_id, model, owner=None)
-            is_paid = model is not None and not self.accounts.prices.is_free(model)
-            amount = request.max_cost if request.max_cost is not None else DEFAULT_HOLD if is_paid else NOTHING
+            amount = hold_for(request.max_cost, model, self.accounts.prices)
             await self.money.hold(
                 execution.run_id,
                 execution.attempt,

@@ -11,16 +11,19 @@ from itertools import count
 from typing import Any
 
 from duly.application.batch import MOST_ROWS, Batch, Drawn, draw, refusal_of
+from duly.application.estimates import estimate_in
 from duly.application.graph_grants import GraphGrants, assign_in
 from duly.application.openings import open_before_change, outages_until
 from duly.application.pace import Pace
 from duly.application.places import Places
 from duly.application.stopping import end_run
 from duly.application.template_targets import snapshot_for
+from duly.domain.amounts import Amount
 from duly.domain.backfills import MOST_BACKFILLED, Backfill, backfill_of
 from duly.domain.cadence import Cadence
 from duly.domain.decisions import Decision
 from duly.domain.errors import InvalidInput
+from duly.domain.estimates import Estimate
 from duly.domain.graph_targets import is_alike
 from duly.domain.ids import Owner, PoolName, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant
@@ -31,6 +34,7 @@ from duly.domain.schedules import (
     Fire,
     Revision,
     Schedule,
+    ScheduleChanged,
     ScheduleExists,
     ScheduleState,
     Target,
@@ -316,14 +320,20 @@ class Schedules:
     async def preview_backfill(
         self, schedule_id: str, *, owner: str | None, start: datetime, end: datetime, cap: int = 100
     ) -> Backfill:
-        """What `backfill` would run: how many, and which."""
+        """What `backfill` would run: how many, which, and at what cost."""
         now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> Backfill:
             schedule = await _living(tx, schedule_id, owner)
-            return backfill_of(schedule.cadence, start, end, cap=cap, now=now)
+            asked = backfill_of(schedule.cadence, start, end, cap=cap, now=now)
+            cost = await self._estimate(tx, schedule, len(asked.instants))
+            return replace(asked, revision=schedule.revision, cost=cost)
 
         return await self.storage.read(work)
+
+    async def _estimate(self, tx: Transaction, schedule: Schedule, runs: int) -> Estimate:
+        work = (schedule.target.kind, schedule.target.payload)
+        return await estimate_in(tx, [work] * runs, self.graphs.prices, schedules=[schedule.id])
 
     async def backfill(
         self,
@@ -333,19 +343,25 @@ class Schedules:
         start: datetime,
         end: datetime,
         cap: int = 100,
+        max_cost: Amount | None = None,
+        expected_revision: int | None = None,
         key: str | None = None,
     ) -> Sequence[Run]:
         """Runs the schedule as it is now for fires of the past, oldest first, in its lane; refused beyond the cap.
 
-        The same key again answers the same runs, and adds those of a longer span.
+        Also refused if more than `max_cost` would be held for them, or if it is no longer at the revision that a
+        preview showed. The same key again answers the same runs, and adds those of a longer span.
         """
         own_key = self._own_key(RunKind.BACKFILL, key)
         drawn = self.draw(rows=whole_number_of(cap, field="cap", least=1, most=MOST_BACKFILLED))
 
         async def work(tx: Transaction) -> Sequence[Run]:
             schedule = await _living(tx, schedule_id, owner, lock=True)
+            await _require_as_shown(tx, schedule, expected_revision, own_key)
             asked = backfill_of(schedule.cadence, start, end, cap=cap, now=drawn.now)
             asked.require_fit()
+            if max_cost is not None:
+                (await self._estimate(tx, schedule, asked.count)).require_within(max_cost)
             slots = [instant // SECOND for instant in asked.instants]
             return await self._add(tx, schedule, slots, drawn, kind=RunKind.BACKFILL, own_key=own_key)
 
@@ -408,6 +424,13 @@ async def _known(tx: Transaction, schedule_id: str, owner: str | None, *, lock: 
     if schedule is None or owner not in (None, schedule.owner):
         raise UnknownSchedule(schedule_id)
     return schedule
+
+
+async def _require_as_shown(tx: Transaction, schedule: Schedule, expected: int | None, own_key: str) -> None:
+    """What was begun under its key is told again, whatever the schedule has become."""
+    if expected in (None, schedule.revision) or await tx.ledger.by_key(schedule.id, own_key):
+        return
+    raise ScheduleChanged(schedule.id, expected=expected, found=schedule.revision)
 
 
 async def _living(tx: Transaction, schedule_id: str, owner: str | None, *, lock: bool = False) -> Schedule:

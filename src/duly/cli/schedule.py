@@ -6,6 +6,7 @@ from duly.cli.parser import (
     Parser,
     add_dry_run,
     add_json,
+    add_max_cost,
     add_most,
     add_wait,
     add_watch,
@@ -60,6 +61,7 @@ def _define_runs(commands: Commands) -> None:
     backfill.add_argument(
         "--cap", type=whole(1, 10_000), default=100, metavar="N", help="refuse more runs than this (default: 100)"
     )
+    add_max_cost(backfill)
     _key(backfill)
     add_yes(backfill)
     _change(backfill)

@@ -10,6 +10,7 @@ from duly.ports.budgets import BudgetStore
 from duly.ports.checkpoints import CheckpointStore
 from duly.ports.clock import Clock
 from duly.ports.declarations import DeclarationStore
+from duly.ports.estimates import EstimateStore
 from duly.ports.executions import ExecutionStore
 from duly.ports.grants import GrantStore
 from duly.ports.groups import GroupStore
@@ -52,6 +53,8 @@ class Transaction(Protocol):
     def checkpoints(self) -> CheckpointStore: ...
     @property
     def declarations(self) -> DeclarationStore: ...
+    @property
+    def estimates(self) -> EstimateStore: ...
     @property
     def executions(self) -> ExecutionStore: ...
     @property

@@ -7,6 +7,7 @@ from duly.storage.sql.budgets import SqlBudgets
 from duly.storage.sql.checkpoints import SqlCheckpoints
 from duly.storage.sql.claims import Claims, HotPath
 from duly.storage.sql.declarations import SqlDeclarations
+from duly.storage.sql.estimates import SqlEstimates
 from duly.storage.sql.executions import SqlExecutions
 from duly.storage.sql.grants import SqlGrants
 from duly.storage.sql.groups import SqlGroups
@@ -61,6 +62,10 @@ class SqlTransaction:
     @property
     def declarations(self) -> SqlDeclarations:
         return SqlDeclarations(self._x)
+
+    @property
+    def estimates(self) -> SqlEstimates:
+        return SqlEstimates(self._x)
 
     @property
     def executions(self) -> SqlExecutions:
