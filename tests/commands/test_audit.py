@@ -177,12 +177,12 @@ def test_how_long_ago_is_an_instant_too(database: str, tmp_path: Path) -> None:
         (["audit", "--since", "yesterday"], 2, "--since: 'yesterday' is no instant"),
         (["audit", "--since", "2026-01-01"], 2, "--since: '2026-01-01' has no zone"),
         (["audit", "--grace"], 2, "there is no option --grace (see: duly audit --help)"),
-        (["why", "nothing"], 3, "there is no schedule 'nothing'"),
-        (["why", "run_99"], 3, "there is no schedule 'run_99'"),
-        (["why", "job_99"], 3, "there is no schedule 'job_99'"),
+        (["why", "nothing"], 3, "there is no schedule, run, job, group or execution 'nothing'"),
+        (["why", "run_99"], 3, "there is no schedule, run, job, group or execution 'run_99'"),
+        (["why", "job_99"], 3, "there is no schedule, run, job, group or execution 'job_99'"),
         (["why", "digest", "noon"], 2, "SLOT: 'noon' is no instant"),
         (["why", "digest", "2026-01-01T00:00:00.5Z"], 2, "SLOT: is not a whole second"),
-        (["why"], 2, "SCHEDULE"),
+        (["why"], 2, "ID"),
     ],
 )
 def test_a_mistake_is_named_and_has_its_exit_code(

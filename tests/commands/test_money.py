@@ -149,3 +149,40 @@ def execute(database_url: str, folder: Path, sql: str) -> None:
         asyncio.run(on_postgres())
     else:
         apsw.Connection(str(folder / database_url)).execute(sql)
+
+
+def _dear(shell: Shell) -> tuple[str, ...]:
+    """A schedule whose runs hold half a dollar each, and three fires of its past."""
+    account = done(shell("account", "create", "main", "--owner", "ann", "--json"))["id"]
+    shell("account", "credit", account, "1.00", "--key", "first")
+    given = json.dumps({"graph_id": "python:news", "input": {}, "max_cost": "0.50"})
+    target = ("--target", "graph.run", "--input", given)
+    assert shell("schedule", "add", "news", "--cron", "0 * * * *", *target, "--owner", "ann").code == 0
+    return ("schedule", "backfill", "news", "--from", "2026-03-01T00:00:00Z", "--to", "2026-03-01T02:30:00Z")
+
+
+@pytest.mark.req("OWN-05")
+def test_a_backfill_shows_its_cost_and_that_the_account_does_not_cover_it(shell: Shell) -> None:
+    span = _dear(shell)
+
+    preview = done(shell(*span, "--dry-run", "--json"))
+    said = shell(*span, "--dry-run").out.splitlines()
+
+    (held,) = preview["cost"]["held"]
+    assert (held["amount"], held["available"], held["covered"], held["runs"]) == ("1.50", "1.00", False, 3)
+    assert said[1].startswith("1.50 USD is held for 3 runs at most; ")
+    assert said[1].endswith(" has 1.00 USD available, which does not cover it.")
+
+
+@pytest.mark.req("OWN-05", error=True)
+def test_a_backfill_that_would_cost_too_much_runs_nothing(shell: Shell) -> None:
+    span = _dear(shell)
+
+    refused = shell(*span, "--max-cost", "1.49", "--yes")
+    wrong = shell(*span, "--max-cost", "much", "--yes")
+
+    assert (refused.code, wrong.code) == (2, 2)
+    assert "max_cost: 1.50 USD would be held, more than 1.49 (choose fewer runs, or raise it)" in refused.err
+    assert "--max-cost: 'much' is not an amount" in wrong.err
+    assert done(shell("schedule", "runs", "news", "--json"))["items"] == []
+    assert len(done(shell(*span, "--max-cost", "1.50", "--yes", "--json"))["runs"]) == 3

@@ -73,7 +73,9 @@ def test_a_group_is_waited_for_with_its_progress_and_tried_again(shell: Shell, u
     assert (ended.code, ended.out) == (1, f"{group_id} is PARTIAL\n")
     assert ended.err.splitlines()[-1] == "[########################] 2/2  COMPLETED 1, FAILED 1"
     assert "FAILED" in shell("group", "show", group_id).out
-    assert "would try 1 members" in shell("group", "retry", group_id, "--dry-run").err
+    dry = shell("group", "retry", group_id, "--dry-run")
+    assert ("would try 1 members" in dry.err, dry.out.splitlines()[-1]) == (True, "It costs nothing.")
+    assert done(shell("group", "retry", group_id, "--dry-run", "--cap", "1", "--json"))["fits"] is True
 
     with working(url, {"no": handler_for(_yes)}):
         again = done(shell("group", "retry", group_id, "--wait", "--json"))
@@ -113,7 +115,9 @@ def test_what_failed_is_listed_previewed_and_tried_again(shell: Shell, url: str)
     assert len(failed) == 2
 
     preview = done(shell("job", "retry-failed", "--cap", "1", "--dry-run", "--json"))
-    assert preview == {"count": 1, "more": True, "jobs": failed[:1]}
+    assert (preview["count"], preview["more"], preview["jobs"]) == (1, True, failed[:1])
+    assert (preview["fits"], preview["cost"]["sentences"]) == (True, ["It costs nothing."])
+    assert "It costs nothing." in shell("job", "retry-failed", "--cap", "1", "--dry-run").out
     assert shell("job", "retry-failed", "--cap", "1").code == 2
     put = done(shell("job", "retry-failed", "--cap", "1", "--yes", "--json"))
     assert (put["jobs"], len(put["retried"])) == (failed[:1], 1)

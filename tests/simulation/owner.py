@@ -128,8 +128,8 @@ class Owner:
         key = self._key()
         slots = frozenset(life.now.timetable.slots(start - 1, end))
         self._record.wish = Extra(life.id, f"backfill:{key}", slots)
-        moments = {"start": datetime.fromtimestamp(start, UTC), "end": datetime.fromtimestamp(end, UTC)}
-        runs = await self._schedules.backfill(life.id, owner=OWNER, cap=40, key=key, **moments)
+        first, last = datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC)
+        runs = await self._schedules.backfill(life.id, owner=OWNER, cap=40, key=key, start=first, end=last)
         require({run.scheduled_for // SECOND for run in runs} >= slots, f"{life.id} was not backfilled with all")
         require(slots <= life.extra[f"backfill:{key}"], f"{life.id} was not backfilled with all")
 

@@ -14,6 +14,7 @@ from duly.app.templates import Asked, member_of
 from duly.application.jobs import Jobs
 from duly.bootstrap import DirectCalls, Queue
 from duly.domain.errors import InvalidInput
+from duly.domain.explanations import Explained, Explanation
 from duly.domain.groups import Group, GroupMode, NewGroup
 from duly.domain.ids import JobKey, Lane
 from duly.domain.instants import Instant, instant_of
@@ -152,6 +153,11 @@ class Client:
     async def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:  # noqa: ASYNC109 - one time for all looks
         """What the job's handler answered, when it has; `timeout` is in seconds, or a text such as "30s"."""
         return await result_of(self.queue, job, timeout_s=seconds_of(timeout, field="timeout"))
+
+    async def why(self, asked: Awaited | Group) -> Explanation | Explained:
+        """Why a schedule, run, job, group or run of a workflow is as it is, by its id or what was answered for it."""
+        named = asked.id if isinstance(asked, Group | Run) else asked.job_id if isinstance(asked, Put) else asked
+        return await self.queue.why.of(named)
 
     async def trigger(self, schedule: Named, *, key: str | None = None) -> Run:
         """A run by hand, now; the same key again answers the same run."""

@@ -16,6 +16,7 @@ from duly.app.results import Awaited
 from duly.app.templates import Asked
 from duly.domain.declarations import Reconciled
 from duly.domain.errors import Unavailable
+from duly.domain.explanations import Explained, Explanation
 from duly.domain.groups import Group
 from duly.domain.jobs import Job, Put
 from duly.domain.runs import Run
@@ -73,6 +74,9 @@ class Sync:
 
     def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:
         return self._ask(lambda client: client.result(job, timeout=timeout))
+
+    def why(self, asked: Awaited | Group) -> Explanation | Explained:
+        return self._ask(lambda client: client.why(asked))
 
     def direct(self, job: Named, params: Params | None = None, *, timeout: Duration | float | None = None) -> Any:
         return self._ask(lambda client: client.direct(job, params, timeout=timeout))

@@ -9,6 +9,7 @@ from duly.app.durations import Duration
 from duly.app.refusals import NotOpen
 from duly.app.results import Awaited
 from duly.app.templates import Asked
+from duly.domain.explanations import Explained, Explanation
 from duly.domain.groups import Group
 from duly.domain.jobs import Job, Put
 from duly.domain.runs import Run
@@ -76,6 +77,10 @@ class Using:
     async def result(self, job: Awaited, *, timeout: Duration | float | None = None) -> Any:  # noqa: ASYNC109 - one time for all looks
         """What the job's function returned, once it has; raises JobFailed, or JobNotEnded when time is up."""
         return await self._open_client.result(job, timeout=timeout)
+
+    async def why(self, asked: Awaited | Group) -> Explanation | Explained:
+        """Why a schedule, run, job, group or run of a workflow is as it is: its `answer`, and `sentences`."""
+        return await self._open_client.why(asked)
 
     async def trigger(self, schedule: Named, *, key: str | None = None) -> Run:
         """A run by hand, now, by a schedule's id or the function it runs; the same key answers the same run."""

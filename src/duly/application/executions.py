@@ -9,12 +9,12 @@ from duly.application.accounts import Accounts, account_in
 from duly.application.attempts import Attempt, AttemptPace
 from duly.application.cancelling import Cancelling, tombstone_of
 from duly.application.claiming import Claiming
+from duly.application.estimates import hold_for
 from duly.application.finishing import Finishing
 from duly.application.grants import Grants
 from duly.application.money import Money, hold_in
 from duly.application.schedules import Schedules
 from duly.application.untraced import Untraced
-from duly.domain.amounts import NOTHING, UNIT, Amount
 from duly.domain.billing import Hold, MaySpendNothing
 from duly.domain.errors import DulyError, Refused
 from duly.domain.executions import (
@@ -39,9 +39,6 @@ from duly.ports.dice import Dice
 from duly.ports.graphs import GraphCaller, GraphExecutor
 from duly.ports.storage import Storage, Transaction
 from duly.ports.tracing import Span, Tracing
-
-DEFAULT_HOLD = Amount(UNIT)
-"""What is held for a run that names a paid model, and not what it may cost."""
 
 MOST_EVENTS_READ = 1_000
 _SOON_S = 1
@@ -199,7 +196,7 @@ class Executions:
             if request.max_cost == 0:
                 raise MaySpendNothing(model)
             self.accounts.require_price(await account_in(tx, grant.account_id, None), model)
-        amount = request.max_cost if request.max_cost is not None else DEFAULT_HOLD if is_paid else NOTHING
+        amount = hold_for(request.max_cost, model, self.accounts.prices)
         wanted = self.money.wanted(
             execution.run_id,
             execution.attempt,

@@ -5,11 +5,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from duly.application.estimates import estimate_in
 from duly.application.pace import Pace
 from duly.application.places import Places
 from duly.application.templates import template_known
 from duly.application.webhooks import EndpointBook, add_endpoint
+from duly.domain.amounts import Amount
 from duly.domain.errors import InvalidInput
+from duly.domain.estimates import Estimate
 from duly.domain.groups import (
     Group,
     GroupAlreadyEnded,
@@ -30,10 +33,20 @@ from duly.domain.payloads import value_of
 from duly.domain.templates import Snapshot
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
+from duly.ports.prices import Prices
 from duly.ports.storage import Storage, Transaction
 
 MOST_LISTED = 1_000
 PRUNE_BATCH = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """What a retry of a group touches: its members that failed or were cancelled, and what they will cost."""
+
+    group: Group
+    members: tuple[Member, ...]
+    cost: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,7 @@ class Groups:
     pace: Pace
     endpoints: EndpointBook
     _places: Places = field(default_factory=Places)
+    prices: Prices | None = None
 
     async def create(self, asked: NewGroup, *, owner: str, group_id: str | None = None) -> Group:
         """All members are written, and the first or all of them put, in one transaction. An id makes it repeatable."""
@@ -137,8 +151,31 @@ class Groups:
                     if not await tx.jobs.cancel(job_id, reason=reason, now=now):
                         await tx.ledger.revoke_later(job_id, at=Instant(now + self.pace.stop_within), reason=reason)
 
-    async def retry(self, group_id: str, *, owner: str | None) -> Group:
-        """New chains for the members that failed or were cancelled; the group is RUNNING again."""
+    async def preview_retry(self, group_id: str, *, owner: str | None) -> Again:
+        """Exactly what `retry` would try again, and at what cost."""
+
+        async def work(tx: Transaction) -> Again:
+            return await self._again(tx, await _known(tx, group_id, owner))
+
+        return await self.storage.read(work)
+
+    async def _again(self, tx: Transaction, group: Group) -> Again:
+        if group.status is GroupStatus.RUNNING:
+            raise GroupRunning(group.id)
+        if group.status is GroupStatus.COMPLETED:
+            raise GroupAlreadyEnded(group.id, group.status)
+        members = await tx.groups.members(group.id, most=group.size)
+        again = tuple(each for each in members if not (each.state.is_open or each.state.ended_well))
+        works = [(each.snapshot.new.kind, each.snapshot.new.payload) for each in again]
+        return Again(group=group, members=again, cost=await estimate_in(tx, works, self.prices))
+
+    async def retry(
+        self, group_id: str, *, owner: str | None, cap: int | None = None, max_cost: Amount | None = None
+    ) -> Group:
+        """New chains for the members that failed or were cancelled; the group is RUNNING again.
+
+        Refused if there are more than `cap`, or if more than `max_cost` would be held for them.
+        """
         now = self.storage.clock.now()
         ids = await self._ids_for(group_id, owner)
         position = self._places.take(now, len(ids))
@@ -149,9 +186,11 @@ class Groups:
                 members = await tx.groups.members(group.id, most=group.size)
                 if any(member.job_id == ids[member.place] for member in members):
                     return group  # run again after a lost answer
-                raise GroupRunning(group.id)
-            if group.status is GroupStatus.COMPLETED:
-                raise GroupAlreadyEnded(group.id, group.status)
+            again = await self._again(tx, group)
+            if cap is not None and len(again.members) > cap:
+                fix = "raise the cap, or retry members one by one"
+                raise InvalidInput("cap", f"{len(again.members)} members failed or were cancelled", fix=fix)
+            again.cost.require_within(max_cost)
             await tx.groups.reopen(group, ids, now=now, position=position)
             return _owned(await tx.groups.get(group.id), group.id, None)
 

@@ -12,6 +12,7 @@ from duly.application.places import Places
 from duly.application.retries import FailedFilter, Retried, Retries
 from duly.application.stopping import is_cancelled
 from duly.application.templates import template_known
+from duly.domain.amounts import Amount
 from duly.domain.errors import InvalidInput, Unavailable
 from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import JobId, JobKey, Lane, Owner, PoolName
@@ -33,6 +34,7 @@ from duly.domain.payloads import Payload, payload_of
 from duly.domain.templates import Origin
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
+from duly.ports.prices import Prices
 from duly.ports.storage import Storage, Transaction
 
 STAGE_BATCH = 500
@@ -46,12 +48,13 @@ class Jobs:
     storage: Storage
     dice: Dice
     _places: Places = field(default_factory=Places)
+    prices: Prices | None = None
     _gathering: Gathering = field(init=False)
     _retries: Retries = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_gathering", Gathering(self.storage))
-        object.__setattr__(self, "_retries", Retries(self.storage, self.dice, self._places))
+        object.__setattr__(self, "_retries", Retries(self.storage, self.dice, self._places, self.prices))
 
     async def put(self, new: NewJob, *, job_id: JobId | None = None) -> Put:
         """Durable when it returns. Callers that come while another put commits share the next commit.
@@ -153,9 +156,17 @@ class Jobs:
         """The last attempts of chains that failed for good, newest id first; `before` is the last id seen."""
         return await self._retries.failed(owner=owner, which=which, before=before, most=most)
 
-    async def retry_failed(self, which: FailedFilter, *, owner: str | None, cap: int, dry_run: bool = True) -> Retried:
+    async def retry_failed(
+        self,
+        which: FailedFilter,
+        *,
+        owner: str | None,
+        cap: int,
+        max_cost: Amount | None = None,
+        dry_run: bool = True,
+    ) -> Retried:
         """Tries failed chains again, at most `cap`; a preview of exactly what it would touch, unless told otherwise."""
-        return await self._retries.many(which, owner=owner, cap=cap, dry_run=dry_run)
+        return await self._retries.many(which, owner=owner, cap=cap, max_cost=max_cost, dry_run=dry_run)
 
     async def _put(self, entries: Sequence[Entry]) -> list[Put]:
         async def work(tx: Transaction) -> list[Put]:

@@ -3,9 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from duly.application.estimates import estimate_in
+from duly.application.job_facts import execution_of
 from duly.application.owners import job_known, owner_of_job
 from duly.application.places import Places
+from duly.domain.amounts import Amount
 from duly.domain.errors import DulyError, Unavailable
+from duly.domain.estimates import Estimate
+from duly.domain.executions import GRAPH_RUN, ExecutionStatus
 from duly.domain.groups import GroupMode, GroupRunning, GroupStatus, member_of
 from duly.domain.ids import JobId, MemberId, Owner, PoolName
 from duly.domain.instants import Instant
@@ -13,6 +18,7 @@ from duly.domain.jobs import FinishedJob, Put, PutOutcome, UnknownJob
 from duly.domain.templates import Origin
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
+from duly.ports.prices import Prices
 from duly.ports.retries import FailedAsked
 from duly.ports.storage import Storage, Transaction
 
@@ -43,11 +49,12 @@ class FailedFilter:
 class Retried:
     """What a bulk retry touches: `jobs`, the last attempts of chains, newest first; `more` failed beyond the cap.
 
-    Of a preview `puts` is empty. `skipped` could not be tried again, with the reason.
+    `cost` is theirs. Of a preview `puts` is empty. `skipped` could not be tried again, with the reason.
     """
 
     jobs: tuple[JobId, ...]
     more: bool
+    cost: Estimate
     puts: tuple[Put, ...] = ()
     skipped: tuple[tuple[JobId, str], ...] = ()
 
@@ -57,6 +64,7 @@ class Retries:
     storage: Storage
     dice: Dice
     _places: Places = field(default_factory=Places)
+    prices: Prices | None = None
 
     async def one(self, job_id: str, *, owner: str | None, key: str | None = None) -> Put:
         """A new attempt of an ended chain, named by any of its jobs, with its whole budget of attempts again.
@@ -100,17 +108,28 @@ class Retries:
 
         return await self.storage.read(work)
 
-    async def many(self, which: FailedFilter, *, owner: str | None, cap: int, dry_run: bool = True) -> Retried:
+    async def many(
+        self,
+        which: FailedFilter,
+        *,
+        owner: str | None,
+        cap: int,
+        max_cost: Amount | None = None,
+        dry_run: bool = True,
+    ) -> Retried:
         """Tries failed chains again, at most `cap` of them, each in a transaction of its own.
 
-        A preview unless told otherwise; give what it answered as `which.jobs` to touch exactly that.
+        A preview unless told otherwise; give what it answered as `which.jobs` to touch exactly that. If more than
+        `max_cost` would be held for them, none is tried.
         """
         whole_number_of(cap, field="cap", least=1, most=MOST_RETRIED)
         found = await self._found(which, owner, cap + 1)
-        jobs = tuple(found[:cap])
+        jobs = tuple(job.id for job in found[:cap])
         more = len(found) > cap
+        cost = await self._estimate(found[:cap])
         if dry_run:
-            return Retried(jobs=jobs, more=more)
+            return Retried(jobs=jobs, more=more, cost=cost)
+        cost.require_within(max_cost)
         puts, skipped = [], []
         for job_id in jobs:
             try:
@@ -120,19 +139,34 @@ class Retries:
                 raise
             except DulyError as error:
                 skipped.append((job_id, str(error)))
-        return Retried(jobs=jobs, more=more, puts=tuple(puts), skipped=tuple(skipped))
+        return Retried(jobs=jobs, more=more, cost=cost, puts=tuple(puts), skipped=tuple(skipped))
 
-    async def _found(self, which: FailedFilter, owner: str | None, most: int) -> list[JobId]:
+    async def _estimate(self, jobs: Sequence[FinishedJob]) -> Estimate:
+        async def work(tx: Transaction) -> Estimate:
+            runs = [await tx.ledger.get(job.ledger_run) for job in jobs if job.ledger_run and job.kind == GRAPH_RUN]
+            schedules = [run.schedule_id for run in runs if run is not None]
+            anew = [(job.kind, job.payload) for job in jobs if not await _has_outcome(tx, job)]
+            return await estimate_in(tx, anew, self.prices, settled=len(jobs) - len(anew), schedules=schedules)
+
+        return await self.storage.read(work)
+
+    async def _found(self, which: FailedFilter, owner: str | None, most: int) -> list[FinishedJob]:
         named = None if which.jobs is None else set(which.jobs)
-        found: list[JobId] = []
+        found: list[FinishedJob] = []
         last: JobId | None = None
         while len(found) < most:
             page = await self.failed(owner=owner, which=which, before=last, most=MOST_LISTED)
-            found += [job.id for job in page if named is None or job.id in named]
+            found += [job for job in page if named is None or job.id in named]
             if len(page) < MOST_LISTED:
                 break
             last = page[-1].id
         return found[:most]
+
+
+async def _has_outcome(tx: Transaction, job: FinishedJob) -> bool:
+    """A graph's stands for every attempt of the chain: trying again tells it again, and executes nothing."""
+    execution = await execution_of(tx, job)
+    return execution is not None and execution.status is ExecutionStatus.DONE
 
 
 async def _reopened(tx: Transaction, last: FinishedJob) -> MemberId | None:

@@ -1,18 +1,22 @@
 """Runs of schedules that no cadence planned: by hand, and for fires of the past."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from duly.application.batch import MOST_ROWS, Batch, Drawn, draw
+from duly.application.estimates import estimate_in
+from duly.application.graph_grants import GraphGrants
 from duly.application.pace import Pace
 from duly.application.places import Places
 from duly.application.schedule_checks import living_schedule, require_target
 from duly.application.schedule_looks import ScheduleLooks
+from duly.domain.amounts import Amount
 from duly.domain.backfills import MOST_BACKFILLED, Backfill, backfill_of
+from duly.domain.estimates import Estimate
 from duly.domain.instants import SECOND
 from duly.domain.runs import Run, RunKind
-from duly.domain.schedules import Schedule
+from duly.domain.schedules import Schedule, ScheduleChanged
 from duly.domain.texts import text_of, whole_number_of
 from duly.ports.dice import Dice
 from duly.ports.storage import Transaction
@@ -25,6 +29,7 @@ class ScheduleRuns(ScheduleLooks):
     dice: Dice
     places: Places
     pace: Pace
+    graphs: GraphGrants
 
     async def run_now(self, schedule_id: str, *, owner: str | None, key: str | None = None) -> Run:
         """A run by hand, paused or not, in the schedule's lane. The same key again answers the same run."""
@@ -43,14 +48,20 @@ class ScheduleRuns(ScheduleLooks):
     async def preview_backfill(
         self, schedule_id: str, *, owner: str | None, start: datetime, end: datetime, cap: int = 100
     ) -> Backfill:
-        """What `backfill` would run: how many, and which."""
+        """What `backfill` would run: how many, which, and at what cost."""
         now = self.storage.clock.now()
 
         async def work(tx: Transaction) -> Backfill:
             schedule = await living_schedule(tx, schedule_id, owner)
-            return backfill_of(schedule.cadence, start, end, cap=cap, now=now)
+            asked = backfill_of(schedule.cadence, start, end, cap=cap, now=now)
+            cost = await self._estimate(tx, schedule, len(asked.instants))
+            return replace(asked, revision=schedule.revision, cost=cost)
 
         return await self.storage.read(work)
+
+    async def _estimate(self, tx: Transaction, schedule: Schedule, runs: int) -> Estimate:
+        work = (schedule.target.kind, schedule.target.payload)
+        return await estimate_in(tx, [work] * runs, self.graphs.prices, schedules=[schedule.id])
 
     async def backfill(
         self,
@@ -60,19 +71,25 @@ class ScheduleRuns(ScheduleLooks):
         start: datetime,
         end: datetime,
         cap: int = 100,
+        max_cost: Amount | None = None,
+        expected_revision: int | None = None,
         key: str | None = None,
     ) -> Sequence[Run]:
         """Runs the schedule as it is now for fires of the past, oldest first, in its lane; refused beyond the cap.
 
-        The same key again answers the same runs, and adds those of a longer span.
+        Also refused if more than `max_cost` would be held for them, or if it is no longer at the revision that a
+        preview showed. The same key again answers the same runs, and adds those of a longer span.
         """
         own_key = self._own_key(RunKind.BACKFILL, key)
         drawn = self.draw(rows=whole_number_of(cap, field="cap", least=1, most=MOST_BACKFILLED))
 
         async def work(tx: Transaction) -> Sequence[Run]:
             schedule = await living_schedule(tx, schedule_id, owner, lock=True)
+            await _require_as_shown(tx, schedule, expected_revision, own_key)
             asked = backfill_of(schedule.cadence, start, end, cap=cap, now=drawn.now)
             asked.require_fit()
+            if max_cost is not None:
+                (await self._estimate(tx, schedule, asked.count)).require_within(max_cost)
             slots = [instant // SECOND for instant in asked.instants]
             return await self._add(tx, schedule, slots, drawn, kind=RunKind.BACKFILL, own_key=own_key)
 
@@ -93,3 +110,10 @@ class ScheduleRuns(ScheduleLooks):
 
     def draw(self, *, rows: int = MOST_ROWS) -> Drawn:
         return draw(self.storage.clock, self.dice, self.places, rows=rows)
+
+
+async def _require_as_shown(tx: Transaction, schedule: Schedule, expected: int | None, own_key: str) -> None:
+    """What was begun under its key is told again, whatever the schedule has become."""
+    if expected in (None, schedule.revision) or await tx.ledger.by_key(schedule.id, own_key):
+        return
+    raise ScheduleChanged(schedule.id, expected=expected, found=schedule.revision)

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from duly.application.batch import Batch, Drawn
-from duly.application.graph_grants import GraphGrants, assign_in
+from duly.application.graph_grants import assign_in
 from duly.application.openings import open_before_change, outages_until
 from duly.application.schedule_checks import known_schedule, require_living, require_plan, require_target
 from duly.application.schedule_looks import MOST_NUMBERED, ScheduleLooks
@@ -60,7 +60,6 @@ class Schedules(ScheduleRuns):
 
     defaults: Policies
     telemetry: Telemetry
-    graphs: GraphGrants
 
     async def create(
         self,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from duly.application.accounts import account_in
+from duly.domain.executions import Execution
 from duly.domain.explanations import Spending
 from duly.domain.graph_targets import grant_of
 from duly.domain.ids import GrantId
@@ -17,8 +18,12 @@ async def spending_in(tx: Transaction, run: Run, revisions: Sequence[Revision]) 
     """None for what is no graph. Before it is executed, its revision says under which grant it will be."""
     execution = None if run.run_id is None else await tx.executions.by_run(run.run_id)
     planned = next((grant_of(each.target) for each in revisions if each.number == run.revision), None)
-    named = planned if execution is None else execution.grant_id
-    grant = None if named is None else await tx.grants.get(GrantId(named))
+    return await spending_of(tx, planned if execution is None else execution.grant_id, execution)
+
+
+async def spending_of(tx: Transaction, grant_id: str | None, execution: Execution | None) -> Spending | None:
+    """None if nobody knows under which grant."""
+    grant = None if grant_id is None else await tx.grants.get(GrantId(grant_id))
     if grant is None:
         return None
     account = await account_in(tx, grant.account_id, None)

@@ -92,7 +92,7 @@ class WiredUseCases:
     def on(cls, storage: Storage, dice: Dice, settings: Settings, telemetry: Telemetry | None = None) -> Self:
         places, pace, prices = Places(), settings.pace, TablePrices(settings.free_models or FreeModels())
         telemetry = Tally() if telemetry is None else telemetry
-        schedules = Schedules(storage, dice, places, pace, settings.policies, telemetry, GraphGrants(dice, prices))
+        schedules = Schedules(storage, dice, places, pace, GraphGrants(dice, prices), settings.policies, telemetry)
         accounts = Accounts(storage, dice, prices)
         payer = Payer(accounts, schedules.graphs)
         return cls(
@@ -106,9 +106,9 @@ class WiredUseCases:
             execution_events=ExecutionEvents(storage),
             governance=Governance(schedules),
             grants=Grants(storage, dice),
-            groups=Groups(storage, dice, pace, EndpointBook(dice, settings.addresses), places),
+            groups=Groups(storage, dice, pace, EndpointBook(dice, settings.addresses), places, prices),
             health=Health(storage, pace),
-            jobs=Jobs(storage, dice, places),
+            jobs=Jobs(storage, dice, places, prices),
             logs=Logs(storage),
             money=Money(storage, dice, prices),
             money_audit=MoneyAudit(storage=storage),

@@ -28,7 +28,7 @@ COMMANDS = {
     "grant": "make and revoke grants, under which graphs run at an account's cost",
     "budget": "limit what accounts and schedules may spend",
     "cron": "say what a cron expression means and when it fires",
-    "why": "say what became of a schedule, or of one slot, and why",
+    "why": "say why a schedule, slot, run, job, group or workflow run is as it is",
     "audit": "prove that no slot was lost or doubled, and that every account adds up",
     "serve": "serve the HTTP API",
     "worker": "run the jobs of a program",

@@ -2,16 +2,19 @@
 
 from typing import TYPE_CHECKING, Any
 
+from duly.application.groups import Again
 from duly.cli import exits
 from duly.cli.consent import is_dry_run
+from duly.cli.costs import cost_from, told_cost
 from duly.cli.given import object_from
 from duly.cli.listing import Listing, add_page, show_list
 from duly.cli.output import facts, note, say, say_json, table, watched
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_wait, add_watch
+from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_max_cost, add_wait, add_watch, whole
 from duly.cli.progress import bar, end_of_group
-from duly.cli.shapes import at, group_detail_shape, group_shape, member_shape
+from duly.cli.shapes import at, group_detail_shape, group_retry_shape, group_shape, member_shape
 from duly.cli.store import changing, looking
 from duly.cli.waiting import deadline_of
+from duly.domain.amounts import Amount
 from duly.domain.errors import InvalidInput
 from duly.domain.groups import Group, GroupMode, GroupStatus, Member, NewGroup
 from duly.domain.instants import Instant
@@ -36,6 +39,10 @@ def define(parser: Parser) -> None:
     cancel_ = commands.add("cancel", cancel, "end what has not started, and ask what runs to stop")
     cancel_.add_argument("--reason", default="cancelled from the shell", metavar="TEXT", help="kept with the group")
     retry_ = commands.add("retry", retry, "try the members again that failed or were cancelled")
+    retry_.add_argument(
+        "--cap", type=whole(1, _MOST_MEMBERS), metavar="N", help="refuse if more members would be tried"
+    )
+    add_max_cost(retry_)
     for command in (show_, cancel_, retry_):
         command.add_argument("id", metavar="GROUP")
     for command in (add_, show_, cancel_, retry_):
@@ -144,15 +151,24 @@ def retry(options: Options) -> int:
     async def change(queue: "Queue") -> int:
         deadline = deadline_of(options, queue.storage.clock)
         group = await queue.groups.get(options.id, owner=None)
+        max_cost = cost_from(options.max_cost)
         if options.dry_run:
-            members = await queue.groups.members(group.id, owner=None, most=_MOST_MEMBERS)
-            again = [member for member in members if not (member.state.is_open or member.state.ended_well)]
-            note(f"dry run: would try {len(again)} members of {group.id} again; nothing was changed")
-            return exits.OK
-        group = await queue.groups.retry(group.id, owner=None)
+            return _would_retry(options, await queue.groups.preview_retry(group.id, owner=None), max_cost)
+        group = await queue.groups.retry(group.id, owner=None, cap=options.cap, max_cost=max_cost)
         return await _followed(queue, options, group, deadline, f"{group.id} is {group.status.value}")
 
     return changing(change)
+
+
+def _would_retry(options: Options, again: Again, max_cost: Amount | None) -> int:
+    if options.json:
+        say_json(group_retry_shape(again, cap=options.cap, max_cost=max_cost))
+    else:
+        for member in again.members:
+            say(" ".join(str(cell) for cell in _row(member) if cell is not None))
+        told_cost(again.cost, say)
+    note(f"dry run: would try {len(again.members)} members of {again.group.id} again; nothing was changed")
+    return exits.OK
 
 
 async def _followed(queue: "Queue", options: Options, group: Group, deadline: Instant | None, done: str) -> int:

@@ -6,15 +6,28 @@ from typing import TYPE_CHECKING
 from duly.application.retries import FailedFilter, Retried
 from duly.cli import exits
 from duly.cli.consent import is_agreed, is_dry_run
+from duly.cli.costs import cost_from, told_cost
 from duly.cli.given import object_from
 from duly.cli.job_words import jobs_listing, told_end, told_job
 from duly.cli.listing import add_page, show_list
 from duly.cli.output import note, say, say_json, tell, watched
-from duly.cli.parser import Commands, Options, Parser, add_dry_run, add_json, add_wait, add_watch, add_yes, whole
+from duly.cli.parser import (
+    Commands,
+    Options,
+    Parser,
+    add_dry_run,
+    add_json,
+    add_max_cost,
+    add_wait,
+    add_watch,
+    add_yes,
+    whole,
+)
 from duly.cli.shapes import job_shape, retried_shape, retry_preview_shape
 from duly.cli.store import changing, looking
 from duly.cli.times import when_from
 from duly.cli.waiting import deadline_of, end_of_job
+from duly.domain.amounts import Amount
 from duly.domain.ids import JobId
 from duly.domain.instants import Instant, instant_of
 from duly.domain.jobs import FinishedJob
@@ -34,6 +47,7 @@ def define(commands: Commands) -> None:
         "retry-failed", retry_failed, "try those that failed for good again, as many as the cap allows"
     )
     many_.add_argument("--cap", type=whole(1, 10_000), default=100, metavar="N", help="how many at most (default: 100)")
+    add_max_cost(many_)
     add_yes(many_)
     for command in (failed_, many_):
         _define_filter(command)
@@ -99,15 +113,17 @@ def retry_failed(options: Options) -> int:
 
     async def change(queue: "Queue") -> int:
         which = _meant(options, queue.storage.clock.now())
+        max_cost = cost_from(options.max_cost)
         preview = await queue.jobs.retry_failed(which, owner=None, cap=options.cap)
-        _previewed(options, preview)
+        _previewed(options, preview, max_cost)
+        preview.cost.require_within(max_cost)
         if options.dry_run or not preview.jobs:
             note("dry run: nothing was changed" if options.dry_run else "nothing was changed")
             return exits.OK
         if not is_agreed(options, f"try these {len(preview.jobs)} again?"):
             return exits.FAILED
         exactly = FailedFilter(jobs=preview.jobs)
-        done = await queue.jobs.retry_failed(exactly, owner=None, cap=options.cap, dry_run=False)
+        done = await queue.jobs.retry_failed(exactly, owner=None, cap=options.cap, max_cost=max_cost, dry_run=False)
         if options.json:
             say_json(retried_shape(done))
         else:
@@ -119,16 +135,18 @@ def retry_failed(options: Options) -> int:
     return changing(change)
 
 
-def _previewed(options: Options, preview: Retried) -> None:
+def _previewed(options: Options, preview: Retried, max_cost: Amount | None) -> None:
     """What is meant is the data of a dry run, and a note otherwise."""
     if options.json and options.dry_run:
-        say_json(retry_preview_shape(preview))
+        say_json(retry_preview_shape(preview, max_cost))
         return
     tell = say if options.dry_run else note
     for job_id in preview.jobs:
         tell(job_id)
     more = f"; more have failed than the cap of {options.cap} lets through" if preview.more else ""
     tell(f"{len(preview.jobs)} failed {'job' if len(preview.jobs) == 1 else 'jobs'}{more}")
+    if preview.jobs:
+        told_cost(preview.cost, tell)
 
 
 def chain(options: Options) -> None:

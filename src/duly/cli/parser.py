@@ -97,6 +97,10 @@ def add_dry_run(parser: Parser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
 
 
+def add_max_cost(parser: Parser) -> None:
+    parser.add_argument("--max-cost", metavar="AMOUNT", help="refuse if more would be held, such as 5.00")
+
+
 def add_yes(parser: Parser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
 

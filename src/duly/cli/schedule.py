@@ -2,7 +2,18 @@
 
 from duly.cli import schedule_changes, schedule_looks, schedule_runs
 from duly.cli.listing import add_page
-from duly.cli.parser import Commands, Parser, add_dry_run, add_json, add_most, add_wait, add_watch, add_yes, whole
+from duly.cli.parser import (
+    Commands,
+    Parser,
+    add_dry_run,
+    add_json,
+    add_max_cost,
+    add_most,
+    add_wait,
+    add_watch,
+    add_yes,
+    whole,
+)
 from duly.domain.policies import CatchUp, Overlap
 
 
@@ -51,6 +62,7 @@ def _define_runs(commands: Commands) -> None:
     backfill.add_argument(
         "--cap", type=whole(1, 10_000), default=100, metavar="N", help="refuse more runs than this (default: 100)"
     )
+    add_max_cost(backfill)
     _key(backfill)
     add_yes(backfill)
     _change(backfill)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from duly.cli import exits
 from duly.cli.consent import is_agreed
+from duly.cli.costs import cost_from, told_cost
 from duly.cli.output import note, say, say_json
 from duly.cli.parser import Options
 from duly.cli.run import told_end
@@ -11,6 +12,7 @@ from duly.cli.shapes import at, backfill_shape, backfilled_shape, run_shape
 from duly.cli.store import changing
 from duly.cli.times import when_from
 from duly.cli.waiting import deadline_of, end_of_run
+from duly.domain.amounts import Amount
 from duly.domain.backfills import Backfill
 from duly.domain.instants import moment_of
 
@@ -43,16 +45,26 @@ def backfill(options: Options) -> int:
         now = queue.storage.clock.now()
         start = when_from(options.start, field="--from", now=now)
         end = moment_of(now) if options.end is None else when_from(options.end, field="--to", now=now)
+        max_cost = cost_from(options.max_cost)
         asked = await queue.schedules.preview_backfill(options.id, owner=None, start=start, end=end, cap=options.cap)
-        _preview(options, asked)
+        _preview(options, asked, max_cost)
         asked.require_fit()
+        if asked.cost is not None:
+            asked.cost.require_within(max_cost)
         if options.dry_run:
             note("dry run: nothing was changed")
             return exits.OK
         if not is_agreed(options, f"run {options.id} for these {asked.count} fires?"):
             return exits.FAILED
         runs = await queue.schedules.backfill(
-            options.id, owner=None, start=start, end=end, cap=options.cap, key=options.key
+            options.id,
+            owner=None,
+            start=start,
+            end=end,
+            cap=options.cap,
+            max_cost=max_cost,
+            expected_revision=asked.revision,
+            key=options.key,
         )
         if options.json:
             say_json(backfilled_shape(runs))
@@ -63,11 +75,13 @@ def backfill(options: Options) -> int:
     return changing(change)
 
 
-def _preview(options: Options, asked: Backfill) -> None:
+def _preview(options: Options, asked: Backfill, max_cost: Amount | None) -> None:
     """What is asked for is the data of a dry run, and a note otherwise."""
     if options.json and options.dry_run:
-        say_json(backfill_shape(asked))
+        say_json(backfill_shape(asked, max_cost))
         return
     ends = f", from {at(asked.first)} to {at(asked.last)}" if asked.count else ""
     beyond = f"; the cap is {asked.cap}" if asked.count > asked.cap else ""
-    (say if options.dry_run else note)(f"{asked.count} {'fire' if asked.count == 1 else 'fires'}{ends}{beyond}")
+    tell = say if options.dry_run else note
+    tell(f"{asked.count} {'fire' if asked.count == 1 else 'fires'}{ends}{beyond}")
+    told_cost(asked.cost, tell)

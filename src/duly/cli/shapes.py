@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from duly.application.groups import Again
 from duly.application.retries import Retried
+from duly.domain.amounts import Amount
 from duly.domain.backfills import Backfill
 from duly.domain.cadence import Cadence
 from duly.domain.executions import ExecutionEvent
@@ -55,10 +57,10 @@ def cadence_preview_shape(cadence: Cadence, now: datetime, *, count: int) -> Jso
     return _json(previews.preview_shape(cadence, count, now=now))
 
 
-def backfill_shape(asked: Backfill) -> Json:
+def backfill_shape(asked: Backfill, max_cost: Amount | None = None) -> Json:
     from duly.wire import previews
 
-    return _json(previews.backfill_preview_shape(asked))
+    return _json(previews.backfill_preview_shape(asked, max_cost))
 
 
 def backfilled_shape(runs: Sequence[Run]) -> Json:
@@ -91,10 +93,16 @@ def queued_job_shape(place: int, job: Job) -> Json:
     return _json(job_changes.queued_job_shape(place, job))
 
 
-def retry_preview_shape(preview: Retried) -> Json:
+def retry_preview_shape(preview: Retried, max_cost: Amount | None = None) -> Json:
     from duly.wire import job_changes
 
-    return _json(job_changes.retry_preview_shape(preview))
+    return _json(job_changes.retry_preview_shape(preview, max_cost))
+
+
+def group_retry_shape(again: Again, *, cap: int | None, max_cost: Amount | None) -> Json:
+    from duly.wire import group_retries
+
+    return _json(group_retries.group_retry_shape(again, cap=cap, max_cost=max_cost))
 
 
 def retried_shape(done: Retried) -> Json:

@@ -6,6 +6,7 @@ from itertools import islice
 
 from duly.domain.cadence import Cadence
 from duly.domain.errors import InvalidInput
+from duly.domain.estimates import Estimate
 from duly.domain.instants import SECOND, Instant, instant_of
 from duly.domain.texts import whole_number_of
 
@@ -14,12 +15,17 @@ MOST_BACKFILLED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """Exactly what it would touch: the oldest `cap` of the `count` fires in its span, the last of which is `last`."""
+    """Exactly what it would touch: the oldest `cap` of the `count` fires in its span, the last of which is `last`.
+
+    `cost` is what those instants will cost, as its schedule is at `revision`.
+    """
 
     instants: tuple[Instant, ...]
     count: int
     cap: int
     last: Instant | None = None
+    revision: int | None = None
+    cost: Estimate | None = None
 
     @property
     def first(self) -> Instant | None:

@@ -285,6 +285,7 @@ class FinishedJob:
     retry: RetryPolicy = DEFAULT_RETRY
     timeout_ms: int | None = None
     retryable: bool = True
+    session: SessionId | None = None
 
     def again(
         self, *, new_id: JobId, attempts: int, now: Instant, position: int, member: MemberId | None = None

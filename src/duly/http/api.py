@@ -30,6 +30,7 @@ from duly.http import (
     templates,
     tokens,
     webhooks,
+    why,
     workflows,
 )
 from duly.http.access import Access
@@ -68,6 +69,7 @@ _ROUTERS = (
     tokens.router,
     webhooks.router,
     webhooks.deliveries_router,
+    why.router,
     system.router,
 )
 

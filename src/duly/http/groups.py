@@ -8,11 +8,14 @@ from starlette.responses import Response
 from duly.domain.errors import InvalidInput
 from duly.domain.groups import Group, GroupAlreadyEnded, GroupRunning, GroupStatus
 from duly.domain.templates import UnknownTemplate
+from duly.domain.tokens import Role
 from duly.http.answers import json_answer, page_answer
 from duly.http.cursors import number_from, position_from
-from duly.http.door import Door, Visit, Visiting
+from duly.http.door import Door, Visit, Visiting, for_role
 from duly.http.parameters import Cursor, Id, Limit
+from duly.wire import group_retries as retries
 from duly.wire import groups as wire
+from duly.wire.estimates import max_cost_of
 from duly.wire.jobs import Cancellation
 from duly.wire.shapes import Page
 
@@ -101,15 +104,32 @@ async def cancel_group(visit: Visiting, id: Id, body: Cancellation | None = None
     summary="Try the failed part of a group again",
     response_description="The group, running again.",
 )
-async def retry_group(visit: Visiting, id: Id) -> Response:
+async def retry_group(visit: Visiting, id: Id, body: retries.GroupRetry | None = None) -> Response:
     """Members that failed or were cancelled get new jobs, a sequence goes on from where it stopped."""
+    asked = retries.GroupRetry() if body is None else body
+    max_cost = max_cost_of(asked.max_cost)
     try:
-        group = await visit.queue.groups.retry(id, owner=visit.sees)
+        group = await visit.queue.groups.retry(id, owner=visit.sees, cap=asked.cap, max_cost=max_cost)
     except (GroupRunning, GroupAlreadyEnded):
         if not visit.is_repeated:
             raise
         group = await visit.queue.groups.get(id, owner=visit.sees)
     return await _answer(visit, group)
+
+
+@router.post(
+    "/{id}/retry/preview",
+    response_model=retries.GroupRetryPreview,
+    openapi_extra=for_role(Role.VIEWER),
+    summary="Preview a group's retry",
+    response_description="The members that would be tried again, and their cost.",
+)
+async def preview_group_retry(visit: Visiting, id: Id, body: retries.GroupRetry | None = None) -> Response:
+    """Exactly what it would touch, and at what cost. Nothing is saved."""
+    asked = retries.GroupRetry() if body is None else body
+    max_cost = max_cost_of(asked.max_cost)
+    again = await visit.queue.groups.preview_retry(id, owner=visit.sees)
+    return json_answer(retries.group_retry_shape(again, cap=asked.cap, max_cost=max_cost))
 
 
 async def _answer(visit: Visit, group: Group, status: int = 200) -> Response:

@@ -15,6 +15,7 @@ from duly.http.door import Door, Visit, Visiting, for_role
 from duly.http.jobs import job_answer
 from duly.http.parameters import Cursor, Id, Limit, Text
 from duly.wire import job_changes as wire
+from duly.wire.estimates import max_cost_of
 from duly.wire.jobs import Job, JobDetail, job_shape
 from duly.wire.moments import Moment
 from duly.wire.shapes import Page
@@ -60,9 +61,10 @@ async def list_failed(
     response_description="What would be tried again.",
 )
 async def preview_retry(visit: Visiting, body: wire.RetryRequest) -> Response:
-    """Exactly what it would touch. Nothing is saved."""
+    """Exactly what it would touch, and at what cost. Nothing is saved."""
+    max_cost = max_cost_of(body.max_cost)
     preview = await visit.queue.jobs.retry_failed(body.meant(), owner=visit.sees, cap=body.cap)
-    return json_answer(wire.retry_preview_shape(preview))
+    return json_answer(wire.retry_preview_shape(preview, max_cost))
 
 
 @router.post(
@@ -72,8 +74,13 @@ async def preview_retry(visit: Visiting, body: wire.RetryRequest) -> Response:
     response_description="What was tried again, and what could not be.",
 )
 async def retry_failed(visit: Visiting, body: wire.RetryRequest) -> Response:
-    """At most `cap` of them, each for itself: one that cannot be tried again is named with the reason."""
-    done = await visit.queue.jobs.retry_failed(body.meant(), owner=visit.sees, cap=body.cap, dry_run=False)
+    """At most `cap` of them, each for itself: one that cannot be tried again is named with the reason.
+
+    None is tried if they would cost more than `max_cost`.
+    """
+    done = await visit.queue.jobs.retry_failed(
+        body.meant(), owner=visit.sees, cap=body.cap, max_cost=max_cost_of(body.max_cost), dry_run=False
+    )
     return json_answer(wire.retried_shape(done))
 
 

@@ -13,6 +13,7 @@ from duly.http.door import Door, Visiting, for_role
 from duly.http.parameters import Cursor, Id, Limit, SlotAsked
 from duly.http.runs import KindAsked, StatusAsked, listed_runs
 from duly.wire import plans, previews, runs
+from duly.wire.estimates import max_cost_of
 from duly.wire.shapes import Page
 from duly.wire.system import Explanation, explanation_shape
 
@@ -55,9 +56,16 @@ async def trigger_schedule(visit: Visiting, id: Id) -> Response:
     response_description="The runs that were opened, oldest first.",
 )
 async def backfill_schedule(visit: Visiting, id: Id, body: previews.BackfillRequest) -> Response:
-    """Oldest first, in the schedule's lane; refused beyond the cap."""
+    """Oldest first, in the schedule's lane; refused beyond the cap, or beyond what it may cost."""
     backfilled = await visit.queue.schedules.backfill(
-        id, owner=visit.sees, start=body.start, end=body.end, cap=body.cap, key=visit.draw
+        id,
+        owner=visit.sees,
+        start=body.start,
+        end=body.end,
+        cap=body.cap,
+        max_cost=max_cost_of(body.max_cost),
+        expected_revision=body.expected_revision,
+        key=visit.draw,
     )
     return json_answer(previews.backfilled_shape(list(backfilled)), 201)
 
@@ -70,11 +78,12 @@ async def backfill_schedule(visit: Visiting, id: Id, body: previews.BackfillRequ
     response_description="The slots that would run, and whether the cap allows it.",
 )
 async def preview_backfill(visit: Visiting, id: Id, body: previews.BackfillRequest) -> Response:
-    """Exactly what it would run. Nothing is saved."""
+    """Exactly what it would run, and at what cost. Nothing is saved."""
+    max_cost = max_cost_of(body.max_cost)
     backfill = await visit.queue.schedules.preview_backfill(
         id, owner=visit.sees, start=body.start, end=body.end, cap=body.cap
     )
-    return json_answer(previews.backfill_preview_shape(backfill))
+    return json_answer(previews.backfill_preview_shape(backfill, max_cost))
 
 
 @router.get(

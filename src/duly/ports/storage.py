@@ -10,6 +10,7 @@ from duly.ports.budgets import BudgetStore
 from duly.ports.checkpoints import CheckpointStore
 from duly.ports.clock import Clock
 from duly.ports.declarations import DeclarationStore
+from duly.ports.estimates import EstimateStore
 from duly.ports.executions import ExecutionStore
 from duly.ports.grants import GrantStore
 from duly.ports.groups import GroupStore
@@ -33,6 +34,7 @@ from duly.ports.tickets import TicketStore
 from duly.ports.tokens import TokenStore
 from duly.ports.wakeups import Wakeups
 from duly.ports.webhooks import WebhookStore
+from duly.ports.why import WhyStore
 from duly.ports.workflows import WorkflowStore
 
 T = TypeVar("T")
@@ -51,6 +53,8 @@ class Transaction(Protocol):
     def checkpoints(self) -> CheckpointStore: ...
     @property
     def declarations(self) -> DeclarationStore: ...
+    @property
+    def estimates(self) -> EstimateStore: ...
     @property
     def executions(self) -> ExecutionStore: ...
     @property
@@ -97,6 +101,8 @@ class Transaction(Protocol):
     def workflows(self) -> WorkflowStore: ...
     @property
     def webhooks(self) -> WebhookStore: ...
+    @property
+    def why(self) -> WhyStore: ...
 
 
 Work = Callable[[Transaction], Awaitable[T]]

@@ -7,6 +7,7 @@ from duly.storage.sql.budgets import SqlBudgets
 from duly.storage.sql.checkpoints import SqlCheckpoints
 from duly.storage.sql.claims import Claims, HotPath
 from duly.storage.sql.declarations import SqlDeclarations
+from duly.storage.sql.estimates import SqlEstimates
 from duly.storage.sql.executions import SqlExecutions
 from duly.storage.sql.grants import SqlGrants
 from duly.storage.sql.groups import SqlGroups
@@ -29,6 +30,7 @@ from duly.storage.sql.templates import SqlTemplates
 from duly.storage.sql.tickets import SqlTickets
 from duly.storage.sql.tokens import SqlTokens
 from duly.storage.sql.webhooks import SqlWebhooks
+from duly.storage.sql.why import SqlWhy
 from duly.storage.sql.workflows import SqlWorkflows
 
 
@@ -60,6 +62,10 @@ class SqlTransaction:
     @property
     def declarations(self) -> SqlDeclarations:
         return SqlDeclarations(self._x)
+
+    @property
+    def estimates(self) -> SqlEstimates:
+        return SqlEstimates(self._x)
 
     @property
     def executions(self) -> SqlExecutions:
@@ -152,6 +158,10 @@ class SqlTransaction:
     @property
     def webhooks(self) -> SqlWebhooks:
         return SqlWebhooks(self._x)
+
+    @property
+    def why(self) -> SqlWhy:
+        return SqlWhy(self._x)
 
     @property
     def _claims(self) -> Claims:

@@ -5,10 +5,12 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from duly.application.retries import MOST_RETRIED, FailedFilter, Retried
+from duly.domain.amounts import Amount
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobId
 from duly.domain.instants import instant_of
 from duly.domain.jobs import Job as LiveJob
+from duly.wire.estimates import Cost, MaxCost, cost_shape
 from duly.wire.jobs import Job, job_fields
 from duly.wire.moments import Moment
 from duly.wire.shapes import Shape
@@ -66,6 +68,7 @@ class RetryRequest(Shape):
     until: Annotated[Moment | None, Field(description="Ended before this instant.")] = None
     jobs: Annotated[list[str] | None, Field(description="Only these, named by their last attempts.")] = None
     cap: Annotated[int, Field(ge=1, le=MOST_RETRIED, description="How many at most, the newest first.")] = 100
+    max_cost: MaxCost = None
 
     def meant(self) -> FailedFilter:
         return FailedFilter(
@@ -81,6 +84,8 @@ class RetryPreview(Shape):
     count: int
     more: Annotated[bool, Field(description="More have failed than the cap lets through.")]
     jobs: Annotated[list[str], Field(description="The last attempts of what would be tried again, newest first.")]
+    cost: Annotated[Cost, Field(description="Of these jobs.")]
+    fits: Annotated[bool, Field(description="Whether it would be taken with this max_cost.")]
 
 
 class SkippedRetry(Shape):
@@ -99,8 +104,14 @@ def queued_job_shape(place: int, job: LiveJob) -> QueuedJob:
     return QueuedJob.model_construct(**job_fields(job), place=place)
 
 
-def retry_preview_shape(retried: Retried) -> RetryPreview:
-    return RetryPreview(count=len(retried.jobs), more=retried.more, jobs=list(retried.jobs))
+def retry_preview_shape(retried: Retried, max_cost: Amount | None = None) -> RetryPreview:
+    return RetryPreview(
+        count=len(retried.jobs),
+        more=retried.more,
+        jobs=list(retried.jobs),
+        cost=cost_shape(retried.cost),
+        fits=retried.cost.fits(max_cost),
+    )
 
 
 def retried_shape(retried: Retried) -> RetriedJobs:
@@ -108,6 +119,8 @@ def retried_shape(retried: Retried) -> RetriedJobs:
         count=len(retried.jobs),
         more=retried.more,
         jobs=list(retried.jobs),
+        cost=cost_shape(retried.cost),
+        fits=True,
         retried=[put.job_id for put in retried.puts],
         skipped=[SkippedRetry(id=job_id, reason=why) for job_id, why in retried.skipped],
     )

@@ -7,12 +7,14 @@ from zoneinfo import ZoneInfo
 
 from pydantic import ConfigDict, Field
 
+from duly.domain.amounts import Amount
 from duly.domain.backfills import Backfill
 from duly.domain.cadence import Bounded, Cadence, Cron, NoteKind
 from duly.domain.instants import moment_of
 from duly.domain.runs import Run, RunStatus
 from duly.domain.schedules import Fire as DomainFire
 from duly.wire.cadences import CadenceFields
+from duly.wire.estimates import Cost, MaxCost, cost_shape
 from duly.wire.moments import Moment
 from duly.wire.shapes import Shape
 
@@ -57,13 +59,19 @@ class BackfillRequest(Shape):
     start: Moment
     end: Moment
     cap: Annotated[int, Field(description="More fires than this are refused.")] = 100
+    max_cost: MaxCost = None
+    expected_revision: Annotated[
+        int | None, Field(description="Refused if the schedule is at another: as its preview showed it.")
+    ] = None
 
 
 class BackfillPreview(Shape):
     count: Annotated[int, Field(description="How many fires lie in the span.")]
     cap: int
-    fits: Annotated[bool, Field(description="Whether a backfill with this cap would be taken.")]
+    fits: Annotated[bool, Field(description="Whether a backfill with this cap and this max_cost would be taken.")]
     slots: Annotated[list[Moment], Field(description="Exactly what would run: the oldest, at most `cap`.")]
+    revision: Annotated[int | None, Field(description="Of the schedule as it was looked at.")]
+    cost: Annotated[Cost | None, Field(description="Of these slots.")]
 
 
 class BackfilledRun(Shape):
@@ -98,12 +106,15 @@ def _zone_of(cadence: Cadence) -> str:
     return inner.tz if isinstance(inner, Cron) else "UTC"
 
 
-def backfill_preview_shape(backfill: Backfill) -> BackfillPreview:
+def backfill_preview_shape(backfill: Backfill, max_cost: Amount | None = None) -> BackfillPreview:
+    cost = backfill.cost
     return BackfillPreview(
         count=backfill.count,
         cap=backfill.cap,
-        fits=0 < backfill.count <= backfill.cap,
+        fits=0 < backfill.count <= backfill.cap and (cost is None or cost.fits(max_cost)),
         slots=[moment_of(instant) for instant in backfill.instants],
+        revision=backfill.revision,
+        cost=None if cost is None else cost_shape(cost),
     )
 
 

@@ -18,7 +18,7 @@ from duly.domain.schedules import Revision, Schedule
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotFacts:
     """All that is recorded of one slot. `by_hand` are manual and backfill runs of the same instant, and `reviews` what
-    runs wait for people to decide, in words."""
+    runs wait for people to decide, in words; `waits` is what its live job waits for."""
 
     schedule: Schedule
     revisions: Sequence[Revision]
@@ -32,6 +32,7 @@ class SlotFacts:
     by_hand: Sequence[Run] = ()
     reviews: Mapping[RunId, Sequence[str]] = field(default_factory=dict)
     spending: Spending | None = None
+    waits: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +44,14 @@ class RunFacts:
     jobs: Jobs = ()
     reviews: Sequence[str] = ()
     spending: Spending | None = None
+    waits: Sequence[str] = ()
 
 
 def explain_run(facts: RunFacts) -> Explanation:
     run = facts.run
     what = f"{run.id} is a {run.kind} run of {run.schedule_id} for {written(run.scheduled_for)}"
     asked = f"{what}, asked for by {run.own_key!r} (revision {run.revision})."
-    sentences = [asked, *run_in_words(run, facts.jobs, facts.reviews)]
+    sentences = [asked, *run_in_words(run, facts.jobs, facts.reviews), *facts.waits]
     if facts.spending is not None:
         sentences += spending_in_words(facts.spending, now=facts.now)
     slot = run.scheduled_for // SECOND
@@ -157,6 +159,7 @@ def _missed(facts: SlotFacts, fires_at: Instant) -> Iterator[str]:
 def _ledger(facts: SlotFacts) -> Iterator[str]:
     if facts.run is not None:
         yield from run_in_words(facts.run, facts.jobs, facts.reviews.get(facts.run.id, ()))
+        yield from facts.waits
         if facts.spending is not None:
             yield from spending_in_words(facts.spending, now=facts.now)
     if (gap := facts.gap) is not None:

@@ -149,6 +149,7 @@ def finished_from_row(row: Row) -> FinishedJob:
         retry=_retry_from(row[11], row[23], row[24]),
         timeout_ms=row[25],
         retryable=row[26] != 0,
+        session=row[14],
     )
 
 
