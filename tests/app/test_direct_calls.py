@@ -11,13 +11,17 @@ from duly.bootstrap import Queue, Settings
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import Lane, PoolName, Token
 from duly.domain.instants import SECOND, Micros
-from duly.domain.jobs import COMPLETED, NewJob
+from duly.domain.jobs import COMPLETED, FinishedJob, JobStatus, NewJob
 from duly.domain.pools import Pool, PoolDraining, UnknownPool
+from duly.domain.retries import RetryPolicy
 from duly.domain.sessions import ClaimedJob, Report, Wanted
 from duly.domain.templates import NewTemplate, UnknownTemplate
 from duly.domain.tickets import Deadline, DirectFailed, DirectStopped, NoHandler, PoolPaused
+from duly.worker.coroutines import in_loop
 from duly.worker.direct_calls import DirectCalls
 from duly.worker.handlers import Handler
+from duly.worker.isolation import isolated
+from duly.worker.threads import in_thread
 
 ONE, MORE = PoolName("one"), PoolName("more")
 LONG = Micros(60 * SECOND)
@@ -56,7 +60,7 @@ class Desk:
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        return {"hold": self._hold, "double": _double, "break": _break}
+        return {"hold": self._hold, "double": _double, "break": _break, **_FITTED}
 
     async def _hold(self, job: Any) -> dict[str, int]:
         n = int(job.payload.partition(":")[2].rstrip("}"))
@@ -79,6 +83,24 @@ async def _double(job: Any) -> dict[str, int]:
 
 def _break(job: Any) -> None:
     raise ValueError("as asked")
+
+
+async def _add(a: int, b: int = 1) -> int:
+    RAN.append(a)
+    return a + b
+
+
+def _add_in_thread(a: int, b: int = 1) -> int:
+    RAN.append(a)
+    return a + b
+
+
+RAN: list[int] = []
+_FITTED = {
+    "add": in_loop(_add),
+    "add-in-thread": in_thread(_add_in_thread),
+    "add-apart": isolated(_add_in_thread),
+}
 
 
 @asynccontextmanager
@@ -319,3 +341,53 @@ async def test_what_cannot_be_called_is_refused_with_its_reason(database_url: st
         with pytest.raises(UnknownPool):
             await desk.call("double", n=1)
         await queue.pools.define(Pool(name=ONE, slots=1))
+
+
+@pytest.mark.req("DEC-004", error=True)
+@pytest.mark.parametrize("kind", _FITTED)
+@pytest.mark.parametrize(
+    ("params", "named"),
+    [({}, "missing a required argument: 'a'"), ({"a": 1, "c": 2}, "unexpected keyword argument 'c'")],
+)
+async def test_params_that_the_function_does_not_take_are_refused_before_anybody_waits(
+    database_url: str, kind: str, params: dict[str, Any], named: str
+) -> None:
+    async with _prepared(database_url) as (queue, desk):
+        await queue.templates.create(NewTemplate(name=kind, kind=kind, pool=ONE), owner="ann")
+        # Whoever waited for its turn would wait until its time is up.
+        held = desk.call("hold", n=1)
+        await desk.entered.wait()
+        RAN.clear()
+
+        with pytest.raises(InvalidInput, match=f"params: do not fit '{kind}': .*{named}") as refused:
+            await desk.call(kind, Micros(5 * SECOND), **params)
+
+        assert (refused.value.field, RAN) == ("params", [])
+        desk.go_on.set()
+        assert await held == {"n": 1}
+
+
+async def test_params_that_fit_with_the_templates_own_are_taken(database_url: str) -> None:
+    async with _prepared(database_url) as (queue, desk):
+        await queue.templates.create(NewTemplate(name="add", kind="add", pool=ONE, params={"b": 2}), owner="ann")
+
+        assert await desk.call("add", a=1) == 3
+
+
+@pytest.mark.req("DEC-007", error=True)
+async def test_a_queued_job_whose_params_do_not_fit_fails_once_and_is_not_tried_again(database_url: str) -> None:
+    async with _prepared(database_url) as (queue, _):
+        retry = RetryPolicy(max_attempts=3, backoff_ms=1)
+        put = await queue.jobs.put(NewJob(kind="add", pool=ONE, retry=retry))
+        worker = queue.worker(handlers=_FITTED, pools={ONE: 1}, name="hand")
+        working = asyncio.create_task(worker.run())
+        try:
+            while not isinstance(job := await queue.jobs.get(put.job_id), FinishedJob):  # noqa: ASYNC110 - it is in the store
+                await asyncio.sleep(0.01)
+        finally:
+            worker.stop()
+            await working
+
+        assert (job.status, job.retryable) == (JobStatus.FAILED, False)
+        assert "the params do not fit the function: missing a required argument: 'a'" in str(job.error)
+        assert len(await queue.jobs.chain(put.job_id)) == 1

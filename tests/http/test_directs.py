@@ -11,6 +11,7 @@ import pytest
 from duly.bootstrap import Queue, Settings, serve
 from duly.domain.templates import NewTemplate
 from duly.domain.tokens import Role
+from duly.worker.coroutines import in_loop
 from tests.http.site import POOL, Site, is_problem
 
 
@@ -21,7 +22,11 @@ class Program:
         self.entered = asyncio.Event()
         self.go_on = asyncio.Event()
         self.stopped = asyncio.Event()
-        self.handlers = {"echo": self.echo, "hold": self.hold, "break": self.fail}
+        self.handlers = {"echo": self.echo, "hold": self.hold, "break": self.fail, "fit": in_loop(self.fit)}
+
+    async def fit(self, question: str) -> str:
+        self.entered.set()
+        return question
 
     async def echo(self, job: Any) -> dict[str, str]:
         return {"given": job.payload}
@@ -42,7 +47,7 @@ class Program:
 @asynccontextmanager
 async def _with_program(site: Site) -> AsyncIterator[Program]:
     program = Program()
-    for kind in ("echo", "hold", "break", "unheard"):
+    for kind in ("echo", "hold", "break", "unheard", "fit"):
         await site.queue.templates.create(NewTemplate(name=kind, kind=kind, pool=POOL), owner="ann")
     calls = site.queue.direct_calls(handlers=lambda: program.handlers, name="site")
     site.api.state.direct_calls = site.remote_api.state.direct_calls = calls
@@ -74,6 +79,10 @@ async def test_what_cannot_be_called_is_a_problem_with_its_reason(site: Site) ->
         is_problem(await post("/api/v1/direct/echo", json={"timeout_ms": 0}), 422, "invalid_input")
         problem = is_problem(await post("/api/v1/direct/break"), 502, "direct_failed")
         assert problem["detail"] == "ValueError: as asked"
+        misfit = is_problem(await post("/api/v1/direct/fit", json={"params": {"query": "rain"}}), 422, "invalid_input")
+        assert misfit["errors"][0]["pointer"] == "/params"
+        assert "missing a required argument: 'question'" in misfit["detail"]
+        assert not program.entered.is_set()
         answer = None
         while not program.entered.is_set():  # on a slow machine its time is up before its turn
             answer = await post("/api/v1/direct/hold", json={"timeout_ms": 500})

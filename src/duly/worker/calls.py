@@ -2,15 +2,18 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
+from duly.domain.errors import InvalidInput
 from duly.domain.ids import ScheduleId
+from duly.domain.payloads import value_of
 from duly.domain.sessions import ClaimedJob
 from duly.domain.slots import Slot
 from duly.worker.context import JobContext
-from duly.worker.handlers import DoNotRetry
+from duly.worker.handlers import DoNotRetry, Handler
 
 
 class Call:
@@ -77,6 +80,24 @@ class Call:
             except TypeError as error:
                 return str(error)
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A handler that knows which params its function takes, so that whoever waits is told before anything runs."""
+
+    call: Call
+    run: Handler
+
+    def __call__(self, job: ClaimedJob) -> object:
+        return self.run(job)
+
+
+def require_fit(handler: Handler, job: ClaimedJob) -> None:
+    """One that does not say what it takes is left to judge for itself, when it runs."""
+    misfit = handler.call.misfit(value_of(job.payload), has_slot=False) if isinstance(handler, Fitted) else None
+    if misfit is not None:
+        raise InvalidInput("params", f"do not fit {job.kind!r}: {misfit}", fix="name its parameters, and only those")
 
 
 _ANY_SLOT = Slot(at=datetime(1970, 1, 1, tzinfo=UTC), schedule_id=ScheduleId("any"), key="any")

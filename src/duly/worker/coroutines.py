@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from duly.domain.sessions import ClaimedJob
-from duly.worker.calls import Call
+from duly.worker.calls import Call, Fitted
 from duly.worker.context import JobContext
 from duly.worker.handlers import Handler
 from duly.worker.logbook import open_log
@@ -26,4 +26,4 @@ def in_loop(function: Callable[..., Awaitable[object]]) -> Handler:
                 tell_trace(log, error)
                 raise
 
-    return handler
+    return Fitted(call, handler)

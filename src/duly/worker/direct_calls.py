@@ -15,6 +15,7 @@ from duly.domain.jobs import Ending, JobStatus, NewJob, Suspended
 from duly.domain.payloads import value_of
 from duly.domain.sessions import LEASE, Session, SessionLost
 from duly.domain.tickets import Deadline, DirectFailed, DirectStopped, NoHandler, Ticket, TicketState, UnknownTicket
+from duly.worker.calls import require_fit
 from duly.worker.handlers import Handler, enter
 from duly.worker.heart import Heart
 from duly.worker.job_runs import JobRun
@@ -115,8 +116,10 @@ class DirectCalls:
             await asyncio.wait(self._aside)
 
     async def _called(self, name: str, direct: Direct, wait: Micros) -> Any:
-        if direct.job.kind not in self._handlers():
+        handler = self._handlers().get(direct.job.kind)
+        if handler is None:
             raise NoHandler(direct.job.kind)
+        require_fit(handler, direct.job)
         deadline = asyncio.get_running_loop().time() + wait / SECOND
         call = _Call(name, direct, await self._alive_by(deadline, name), wait)
         call.life.calls.add(call)

@@ -13,6 +13,7 @@ from duly.domain.jobs import Ending, JobStatus
 from duly.domain.logs import LogLevel
 from duly.domain.payloads import LARGEST_BYTES
 from duly.domain.sessions import ClaimedJob
+from duly.worker.calls import Call, Fitted
 from duly.worker.handlers import Handler, failure
 from duly.worker.job_log import JobLog, Lines
 from duly.worker.logbook import open_log
@@ -48,7 +49,8 @@ def isolated(function: str | Callable[..., object], *, kill_after: Micros = KILL
             code = await group.ended(kill_after=kill_after)
         return messages.ending or _unanswered(code)
 
-    return handler
+    # One that is only named need not be importable here, so nobody knows what it takes before it runs.
+    return handler if isinstance(function, str) else Fitted(Call(function), handler)
 
 
 def _target_of(function: str | Callable[..., object]) -> str:

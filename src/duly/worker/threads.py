@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from duly.domain.jobs import Ending
 from duly.domain.sessions import ClaimedJob
-from duly.worker.calls import Call
+from duly.worker.calls import Call, Fitted
 from duly.worker.context import JobContext
 from duly.worker.handlers import Handler, ending_of, failure_of
 from duly.worker.job_log import JobLog
@@ -34,7 +34,7 @@ def in_thread(function: Callable[..., object]) -> Handler:
                 asked.set()
                 return await answer  # whoever asks once more means it, and lets go of the thread
 
-    return handler
+    return Fitted(call, handler)
 
 
 def _started(call: Call, context: JobContext, log: JobLog) -> "asyncio.Future[Ending]":
