@@ -58,7 +58,7 @@ async def test_a_call_that_its_cancel_has_overtaken_is_cancelled_and_spends_noth
     assert (called.ok, called.error_code, called.error_message) == (False, "cancelled", "no longer wanted")
     assert called == elsewhere == cancelled == await take_back(home)
     assert (graph.count, await world.rows("SELECT * FROM holds")) == (0, [])
-    assert await home.executions.cost(called) == 0
+    assert called.spent == 0
     assert (await home.executions.get(called.run_id, owner="ann")) == called
 
 

@@ -110,15 +110,6 @@ class Executions:
             raise UnknownExecution(run_id) from None
         return found
 
-    async def cost(self, execution: Execution) -> int:
-        """What all its attempts have spent so far."""
-
-        async def work(tx: Transaction) -> int:
-            held = [await tx.holds.get(execution.run_id, number) for number in range(1, execution.attempt + 1)]
-            return sum(hold.spent for hold in held if hold is not None)
-
-        return await self.storage.read(work)
-
     async def events(
         self, run_id: str, *, owner: str | None, after: int = 0, most: int = MOST_EVENTS_READ
     ) -> Sequence[ExecutionEvent]:

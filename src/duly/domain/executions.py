@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -230,7 +230,7 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """`ok` is none until it is over. `expires_at` is read by the clock of its era.
+    """`ok` is none until it is over. `expires_at` is read by the clock of its era. `spent` is what all attempts have.
 
     One that waits for a call-back does so until `called_back_by`, and `waiting_job` is the job that goes on then.
     """
@@ -257,6 +257,7 @@ class Execution:
     completed_at: Instant | None = None
     called_back_by: Instant | None = None
     waiting_job: JobId | None = None
+    spent: int = field(default=0, compare=False)
 
     @property
     def claim(self) -> Claim:

@@ -48,7 +48,7 @@ async def run_graph(
     _log.info(
         "%s executed %s as %s: %s", request.state.caller.owner, graph_id, execution.run_id, execution.error_code or "ok"
     )
-    headers = {COST: written_amount(await executions.cost(execution))}
+    headers = {COST: written_amount(execution.spent)}
     status = 202 if execution.status is ExecutionStatus.WAITING else 200
     return json_answer(wire.outcome_shape(execution), status, headers)
 

@@ -164,6 +164,7 @@ def _from_row(row: Row) -> Execution:
         completed_at=row[19],
         called_back_by=row[20],
         waiting_job=row[21],
+        spent=row[22],
     )
 
 

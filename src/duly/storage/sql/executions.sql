@@ -2,7 +2,8 @@
 
 -- fragment: execution_columns
 idempotency_key, request_hash, request, graph_id, grant_id, run_id, trace_id, status, ok, error_code, error_message, result,
-waits_for, reply, attempt, token, era, expires_at, created_at, completed_at, called_back_by, waiting_job
+waits_for, reply, attempt, token, era, expires_at, created_at, completed_at, called_back_by, waiting_job,
+(SELECT CAST(COALESCE(SUM(h.spent), 0) AS bigint) FROM holds h WHERE h.run_id = execution_requests.run_id)
 
 -- name: claim_execution
 INSERT INTO execution_requests (idempotency_key, request_hash, request, graph_id, grant_id, run_id, trace_id, status, attempt,
