@@ -19,6 +19,7 @@ from duly.domain.payloads import Payload, value_of
 from duly.domain.sessions import ClaimedJob
 from duly.domain.workflows import CallBack, CalledBack, LateCallBack, Launch
 from tests.contracts.graphs import PatientClock
+from tests.contracts.test_order_of_locks import _deadlocks as deadlocks
 from tests.contracts.world import Hand, World
 from tests.receiver import Receiver, answers, never_answers, receiving
 
@@ -369,3 +370,23 @@ async def test_whoever_comes_between_a_call_back_and_its_run_leaves_neither_hang
                 await home.hand.finish(again)
         assert await world.rows("SELECT id FROM jobs") == []
         await world.keeps_the_laws()
+
+
+@pytest.mark.parametrize("ends", ["call_back", "cancel"])
+async def test_whoever_ends_a_run_that_waits_locks_in_the_order_of_whoever_cancels_its_job(
+    world: Hosted, ends: str
+) -> None:
+    home, other = await firm(world), await world.another()
+    executions = other.executions(Registry())
+    for number in range(10):
+        launch, waiting = await home.until_it_waits(f"k{number}")
+        rival: Awaitable[object] = (
+            other.dag_runs.call_back(waiting.run_id, SUCCESS, owner="ann")
+            if ends == "call_back"
+            else executions.cancel(launch.execution_key, "no longer wanted")
+        )
+        cancelling = world.queue.jobs.cancel(launch.job_id, reason="not needed")  # type: ignore[arg-type]
+        answers_ = await asyncio.gather(rival, cancelling, return_exceptions=True)
+        assert not [each for each in answers_ if isinstance(each, Exception) and not isinstance(each, LateCallBack)]
+
+    assert await deadlocks(world) == 0
