@@ -6,7 +6,7 @@ The slots are found by brute force: whatever the evaluator says about them, nobo
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from random import Random
 
@@ -112,7 +112,7 @@ class Timetable:
         if self.expr is not None:
             made = cron(self.expr, self.tz)
         elif self.every is not None:
-            made = every(self.every, anchor=_moment(self.anchor))
+            made = every(timedelta(seconds=self.every), anchor=_moment(self.anchor))
         else:
             made = once(_moment(self.once or 0))
         if self.first is None and self.last is None:

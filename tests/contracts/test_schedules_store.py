@@ -33,7 +33,7 @@ LATER = Instant(MORNING + 10_000 * SECOND)
         cron("*/5 9-17 * * MON-FRI", "Europe/Berlin"),
         cron("30 0 0 * * *"),
         every("1h30m"),
-        every(7, anchor=datetime(2020, 2, 29, 12, tzinfo=UTC)),
+        every("7s", anchor=datetime(2020, 2, 29, 12, tzinfo=UTC)),
         once(TODAY + DAY),
         cron("@daily").within(start_at=TODAY),
         every("1d").within(end_at=TODAY + 9 * DAY),

@@ -1,7 +1,7 @@
 """Options of a schedule into its cadence, target and policies; what is not given stays as it was."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from duly.cli.given import milliseconds_from, object_from
 from duly.cli.parser import Options
@@ -46,7 +46,7 @@ def _plain(options: Options, old: Cadence | None) -> Cadence | None:
     if options.tz is not None and isinstance(old, Cron):
         return cron(old.expr, options.tz)
     if options.anchor is not None and isinstance(old, Interval):
-        return every(old.seconds, anchor=_bound(options.anchor, "--anchor"))
+        return every(timedelta(seconds=old.seconds), anchor=_bound(options.anchor, "--anchor"))
     return None
 
 

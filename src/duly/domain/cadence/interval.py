@@ -65,10 +65,11 @@ class Interval(Cadence):
         return f"every({period}, anchor=datetime.fromisoformat({self.anchor.isoformat()!r}))"
 
 
-def every(interval: str | timedelta | int, anchor: datetime | None = None) -> Interval:
+def every(interval: str | timedelta, anchor: datetime | None = None) -> Interval:
     """A cadence that fires at the anchor and every interval after it.
 
-    The interval is text such as "15m" or "1h30m", a timedelta, or whole seconds; from 1 second to 366 days.
+    The interval is text such as "15m" or "1h30m", or a timedelta; from 1 second to 366 days. A bare number is refused:
+    it does not say of what.
     Without an anchor it counts from 1970-01-01T00:00Z, so "15m" fires on UTC's quarter hours.
     With an anchor in the future, the anchor itself is the first fire.
     """
@@ -86,9 +87,10 @@ def _seconds(interval: object) -> int:
             raise InvalidInterval("interval", "must be whole seconds", fix="round the timedelta")
         return interval.days * DAY + interval.seconds
     if isinstance(interval, int) and not isinstance(interval, bool):
-        return interval
+        said = f"write '{interval}s' for seconds, '{interval}m' for minutes" if 0 < interval < LONGEST_PERIOD else _HINT
+        raise InvalidInterval("interval", "is a bare number, which has no unit", fix=said)
     kind = type(interval).__name__
-    raise InvalidInterval("interval", f"must be text, a timedelta or whole seconds, not {kind}", fix=_HINT)
+    raise InvalidInterval("interval", f"must be text or a timedelta, not {kind}", fix=_HINT)
 
 
 def _read(text: str) -> int:
