@@ -54,6 +54,8 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "put_from_template": {"params": {}},
     "create_group": {"members": [{"job": {"kind": "greet", "pool": "wide"}}]},
     "cancel_group": {"reason": "hers"},
+    "retry_group": {"cap": 1},
+    "preview_group_retry": {"cap": 1},
     "legacy_put_job": {"type": "greet"},
     "create_webhook": {"url": "https://example.com/hook"},
     "update_webhook": {"note": "hers"},

@@ -61,7 +61,7 @@ async def test_a_bulk_retry_touches_what_its_preview_showed(site: Site) -> None:
 
     asked = {"kind": "fail", "cap": 2}
     preview = (await site.local.post(f"{JOBS}/failed/retry/preview", json=asked)).json()
-    assert preview == {"count": 2, "more": True, "jobs": listed[:2]}
+    assert (preview["count"], preview["more"], preview["jobs"]) == (2, True, listed[:2])
     assert (await site.local.get(JOBS)).json()["items"] == []
 
     meant = {"jobs": [*preview["jobs"], "job_none"]}
