@@ -45,14 +45,18 @@ async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
 
 
 async def status_of(storage: Storage, key: str) -> ExecutionStatus | None:
-    """Of what was begun under the key, if anything was."""
+    """Of what was begun under the key, if anything was: a call that was taken back before it came was not.
+
+    Whoever takes a tombstone for an outcome makes the call, which may be one that the tombstone is not for, and runs.
+    """
     begun = await storage.read(lambda tx: tx.executions.by_key(key))
-    return None if begun is None else begun.status
+    return None if begun is None or begun.is_tombstone else begun.status
 
 
 async def _slot_of(tx: Transaction, job: ClaimedJob, key: str, owner: Owner) -> Standing | None:
     """One tried again by hand has no row in the ledger: what was executed says so, or the first of its chain."""
-    if (executed := await tx.executions.by_key(key)) is not None:
+    executed = await tx.executions.by_key(key)
+    if executed is not None and not executed.is_tombstone:
         grant = await tx.grants.get(GrantId(executed.grant_id))
         asked = request_of(key, executed.request).schedule_id
         is_own = grant is not None and grant.user_id == owner
