@@ -6,6 +6,7 @@ import pytest
 
 from duly import every
 from duly.bootstrap import Registry
+from duly.domain.amounts import UNIT
 from duly.domain.grants import Grant
 from duly.domain.ids import JobId
 from duly.domain.jobs import Ending, JobStatus
@@ -77,6 +78,20 @@ async def test_a_call_that_was_taken_back_is_no_way_to_somebody_elses_grant(worl
 
     assert (graph.count, ending.status) == (0, JobStatus.FAILED), ending
     assert str(ending.error).startswith("unknown_grant")
+    assert await world.rows("SELECT * FROM holds") == []
+
+
+@pytest.mark.req("GRAPH-18")
+async def test_a_cancel_counts_where_a_call_under_another_grant_was_taken_back_before(world: World) -> None:
+    graph = Counted()
+    home, bobs = await house(world.queue, graph), await grant_of(world, "bob")
+    await home.executions.cancel("k", "not theirs", graph_id=GRAPH, grant_id=bobs.id)
+
+    cancelled = await home.executions.cancel("k", "no longer wanted", graph_id=GRAPH, grant_id=home.grant_id)
+    called = await home.executions.execute(home.asks(max_cost=UNIT))
+
+    assert called == cancelled
+    assert (called.error_message, called.grant_id, graph.count) == ("no longer wanted", home.grant_id, 0)
     assert await world.rows("SELECT * FROM holds") == []
 
 

@@ -36,7 +36,8 @@ class Cancelling:
 
     async def work(self, tx: Transaction) -> Execution:
         found = await lock_in_order(tx, await tx.executions.by_key(self.key))
-        if found is None and self.tombstone is not None:
+        is_free = found is None or (found.is_tombstone and not self._means(found))
+        if is_free and self.tombstone is not None:
             found = await _buried(tx, self.tombstone)
         if found is None or not self._means(found):
             raise UnknownExecution(self.key)

@@ -21,7 +21,7 @@ class ExecutionStore(Protocol):
         """Whether its key was free."""
 
     async def bury(self, tombstone: Execution) -> bool:
-        """Whether its key was free: what was cancelled before its call came is over."""
+        """Whether its key was free, or that of another call's tombstone: what was cancelled before it came is over."""
 
     async def replace_tombstone(self, execution: Execution) -> None:
         """Of a key that the caller has locked, and whose tombstone is not for this call."""

@@ -13,11 +13,16 @@ ON CONFLICT (idempotency_key) DO NOTHING
 RETURNING 1
 
 -- name: bury_execution
+-- In the place of a tombstone that is for another call, too: the last word is for the call that is still to come.
 INSERT INTO execution_requests (idempotency_key, request_hash, request, graph_id, grant_id, run_id, trace_id, status, ok,
   error_code, error_message, attempt, token, era, expires_at, created_at, completed_at)
 VALUES (:key, '', :request, :graph_id, :grant_id, :run_id, :trace_id, 'done', 0, :error_code, :error_message, 1, :token, :era,
         :expires_at, :now, :now)
-ON CONFLICT (idempotency_key) DO NOTHING
+ON CONFLICT (idempotency_key) DO UPDATE SET request = excluded.request, graph_id = excluded.graph_id,
+  grant_id = excluded.grant_id, run_id = excluded.run_id, trace_id = excluded.trace_id, error_message = excluded.error_message,
+  created_at = excluded.created_at, completed_at = excluded.completed_at
+WHERE execution_requests.request_hash = ''
+  AND (execution_requests.graph_id <> excluded.graph_id OR execution_requests.grant_id <> excluded.grant_id)
 RETURNING 1
 
 -- name: replace_tombstone
@@ -28,10 +33,10 @@ UPDATE execution_requests SET request_hash = :hash, request = :request, graph_id
 WHERE idempotency_key = :key AND request_hash = ''
 
 -- name: prune_tombstones
--- Asked once more of the row itself: a call may have taken the place of one meanwhile.
+-- Asked once more of the row itself: a call, or a later cancel, may have taken the place of one meanwhile.
 DELETE FROM execution_requests WHERE idempotency_key IN (
   SELECT idempotency_key FROM execution_requests WHERE request_hash = '' AND completed_at < :before
-  ORDER BY completed_at LIMIT :most) AND request_hash = ''
+  ORDER BY completed_at LIMIT :most) AND request_hash = '' AND completed_at < :before
 RETURNING 1
 
 -- name: execution_by_key
