@@ -13,7 +13,7 @@ from duly.domain.jobs import Ending, JobStatus
 from duly.domain.payloads import value_of
 from duly.domain.schedules import Target
 from duly.domain.templates import NewTemplate
-from tests.contracts.graphs import GRAPH, House, PatientClock, house
+from tests.contracts.graphs import GRAPH, House, PatientClock, house, service
 from tests.contracts.world import WIDE, World
 
 
@@ -114,3 +114,17 @@ async def test_a_slot_tried_again_after_its_call_was_taken_back_is_still_its_sch
 
     assert (ending.status, graph.count) == (JobStatus.COMPLETED, 1), ending.error
     assert await world.rows("SELECT schedule_id, state FROM holds") == [("a", "settled")]
+
+
+@pytest.mark.req("GRAPH-18")
+async def test_a_run_refused_for_want_of_money_that_is_cancelled_meanwhile_answers_that(world: World) -> None:
+    graph = Counted()
+    home = await house(world.queue, graph, credit=0)
+    request, grant = home.asks(max_cost=UNIT), await world.queue.grants.get(home.grant_id, owner="ann")
+    execution, refusal = await home.executions._begin(request, grant, None)
+    assert isinstance(refusal, Exception)
+
+    cancelled = await service(await world.another(), graph).cancel("k", "no longer wanted")
+    answer = await home.executions._started(execution, refusal, request, None, None)
+
+    assert (answer, answer.error_code) == (cancelled, "cancelled")

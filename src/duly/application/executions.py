@@ -223,7 +223,7 @@ class Executions:
             },
         )
         if isinstance(begun, DulyError):
-            return _traced(span, self._finishing().refuse(execution.claim, begun, request))
+            return _traced(span, self._refuse(execution, begun, request))
         attempt = self._attempts[execution.run_id] = Attempt(
             storage=self.storage,
             graphs=self.graphs,
@@ -245,6 +245,12 @@ class Executions:
         finally:
             if self._attempts.get(execution.run_id) is attempt:
                 del self._attempts[execution.run_id]
+
+    async def _refuse(self, execution: Execution, refusal: DulyError, request: ExecutionRequest) -> Execution:
+        try:
+            return await self._finishing().refuse(execution.claim, refusal, request)
+        except LeaseLost:
+            return await self._as_it_stands(execution)
 
     def _finishing(self) -> Finishing:
         return Finishing(storage=self.storage, dice=self.dice, pace=self.pace, schedules=self.schedules)
