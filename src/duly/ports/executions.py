@@ -55,7 +55,7 @@ class ExecutionStore(Protocol):
         """As it is then; none if the claim did not stand any more."""
 
     async def await_with(self, run_id: str, job_id: JobId) -> None:
-        """Which job goes on with an execution that waits for a call-back."""
+        """Which job goes on with an execution that waits for a call-back; one that has ended does not."""
 
     async def reply(self, run_id: str, reply: Payload) -> None:
         """Of an execution that waits; the first reply stands."""

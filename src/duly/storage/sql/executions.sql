@@ -79,7 +79,9 @@ WHERE idempotency_key = :key AND token = :token AND status = 'running'
 RETURNING {execution_columns}
 
 -- name: await_call_back_with
+-- A worker that lost its claim may say so of a job that has ended: it is the retry's by now.
 UPDATE execution_requests SET waiting_job = :job_id WHERE run_id = :run_id AND status = 'waiting'
+  AND EXISTS (SELECT 1 FROM jobs WHERE id = :job_id)
 
 -- name: reply_to_execution
 -- The first reply stands.
