@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from duly.application.call_backs import end_called_back, lock_in_order, waits_for_call_back
+from duly.application.call_backs import end_called_back, ended_by, lock_in_order, waits_for_call_back
 from duly.application.workflows import workflow_known
 from duly.domain.executions import Execution, ExecutionStatus, LeaseLost, UnknownExecution, request_of
 from duly.domain.ids import Owner, ScheduleId
@@ -106,6 +106,10 @@ class DagRuns:
 
     async def is_accepted(self, run_id: str) -> bool:
         return await self.storage.read(lambda tx: tx.workflows.is_accepted(run_id))
+
+    async def has_ended(self, run_id: str) -> bool:
+        """Whether an executor elsewhere has said so."""
+        return ended_by(await self.storage.read(lambda tx: tx.workflows.called_back(run_id))) is not None
 
     # For others
 

@@ -28,7 +28,14 @@ async def run_elsewhere(
     is_accepted = await insisting(call, clock, lambda: runs.is_accepted(call.run_id))
     if not (executor.callback and is_accepted):
         call.check_lease()
-        answered = await _asked(begun, executor, call, min(deadline, call.deadline), clock=clock, transport=transport)
+        until = min(deadline, call.deadline)
+        try:
+            answered = await _asked(begun, executor, call, until, clock=clock, transport=transport)
+        except GraphFailed:
+            has_ended = executor.callback and await insisting(call, clock, lambda: runs.has_ended(call.run_id))
+            if not has_ended:
+                raise
+            return GraphResult(called_back_by=deadline)  # it was told that its end was heard
         if not executor.callback:
             return GraphResult(output={"outputs": answered})
         await insisting(call, clock, lambda: runs.accept(asking))

@@ -109,7 +109,8 @@ SELECT {dag_node_columns} FROM dag_nodes WHERE run_id = :run_id ORDER BY node
 UPDATE dag_runs SET accepted_at = :now WHERE run_id = :run_id AND accepted_at IS NULL
 
 -- name: dag_run_accepted
-SELECT run_id FROM dag_runs WHERE run_id = :run_id AND accepted_at IS NOT NULL
+-- Whoever calls back has taken it, also if its answer to the call never came.
+SELECT run_id FROM dag_runs WHERE run_id = :run_id AND (accepted_at IS NOT NULL OR callback IS NOT NULL)
 
 -- name: call_back_dag_run
 UPDATE dag_runs SET callback = :status, callback_said = :said
