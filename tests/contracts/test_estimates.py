@@ -254,3 +254,18 @@ async def test_a_groups_retry_beyond_its_caps_changes_nothing(world: World) -> N
     await (await world.hand()).work_off()
     with pytest.raises(GroupAlreadyEnded):
         await groups.preview_retry(whole.id, owner="ann")
+
+
+@pytest.mark.req("OWN-05", error=True)
+async def test_somebody_elses_grant_in_ones_params_shows_nothing_of_its_account(world: World) -> None:
+    home = await house(world.queue, fails)
+    params = {"graph_id": "python:g", "grant_id": home.grant_id, "input": {}, "max_cost": "0.25"}
+    job = new(GRAPH_RUN, params=params, retry=ONCE)
+    group = await world.queue.groups.create(NewGroup(members=[NewMember(job=job)]), owner="eve")
+    hand = await world.hand()
+    await hand.fail(*await hand.claim())
+
+    of_group = await world.queue.groups.preview_retry(group.id, owner="eve")
+    in_bulk = await world.queue.jobs.retry_failed(FailedFilter(), owner="eve", cap=9)
+
+    assert (of_group.cost.purses, in_bulk.cost.purses, in_bulk.cost.runs) == ((), (), 1)

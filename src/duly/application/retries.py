@@ -126,7 +126,7 @@ class Retries:
         found = await self._found(which, owner, cap + 1)
         jobs = tuple(job.id for job in found[:cap])
         more = len(found) > cap
-        cost = await self._estimate(found[:cap])
+        cost = await self._estimate(found[:cap], owner)
         if dry_run:
             return Retried(jobs=jobs, more=more, cost=cost)
         cost.require_within(max_cost)
@@ -141,12 +141,13 @@ class Retries:
                 skipped.append((job_id, str(error)))
         return Retried(jobs=jobs, more=more, cost=cost, puts=tuple(puts), skipped=tuple(skipped))
 
-    async def _estimate(self, jobs: Sequence[FinishedJob]) -> Estimate:
+    async def _estimate(self, jobs: Sequence[FinishedJob], owner: str | None) -> Estimate:
         async def work(tx: Transaction) -> Estimate:
             runs = [await tx.ledger.get(job.ledger_run) for job in jobs if job.ledger_run and job.kind == GRAPH_RUN]
             schedules = [run.schedule_id for run in runs if run is not None]
             anew = [(job.kind, job.payload) for job in jobs if not await _has_outcome(tx, job)]
-            return await estimate_in(tx, anew, self.prices, settled=len(jobs) - len(anew), schedules=schedules)
+            settled = len(jobs) - len(anew)
+            return await estimate_in(tx, anew, self.prices, owner=owner, settled=settled, schedules=schedules)
 
         return await self.storage.read(work)
 
