@@ -29,6 +29,10 @@ def world(store: str, place: str) -> World:
     return world
 
 
+async def answers(call: Any) -> Any:
+    return {}
+
+
 async def fails(call: Any) -> Any:
     raise LookupError("no news")
 
@@ -185,7 +189,7 @@ async def failed_graphs(world: World, home: House, *keys: str) -> None:
 
 @pytest.mark.req("OWN-05")
 async def test_a_bulk_retry_shows_its_cost_and_that_a_known_outcome_costs_nothing(world: World) -> None:
-    home = await house(world.queue, fails)
+    home = await house(world.queue, answers)
     await home.executions.execute(home.asks("done"))
     await failed_graphs(world, home, "done", "one", "two")
     await world.put("work", retry=ONCE)

@@ -32,7 +32,8 @@ GRAPH_POOL = PoolName("graphs")
 # Under the same key each of them has the same outcome, so they only make up for workers that died.
 GRAPH_RETRY = RetryPolicy(max_attempts=5, backoff_ms=1_000)
 
-_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+LONGEST_EXECUTION_KEY = 255
+_KEY = re.compile(rf"[\x21-\x7e]{{1,{LONGEST_EXECUTION_KEY}}}", re.ASCII)
 _GRAPH = re.compile(
     r"[a-z][a-z0-9_-]{0,31}:[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(@[A-Za-z0-9][A-Za-z0-9_.-]{0,26})?", re.ASCII
 )
