@@ -256,6 +256,21 @@ async def test_what_failed_is_executed_anew_when_a_person_tries_it_again(world: 
     await world.keeps_the_laws()
 
 
+@pytest.mark.req("GRAPH-16")
+async def test_a_schedule_may_have_any_name_and_its_graph_is_executed(world: World) -> None:
+    await house(world.queue, answers)
+    target = Target(kind="graph.run", params={"graph_id": GRAPH}, pool=WIDE)
+    names = ["mörgen früh", "m%C3%B6rgen%20fr%C3%BCh", "~m%C3%B6rgen%20fr%C3%BCh", "晨" * 64]
+    for name in names:
+        await world.queue.schedules.create(owner="ann", schedule_id=name, cadence=every("1h"), target=target)
+        await world.queue.schedules.run_now(name, owner="ann", key="k")
+
+    endings = [await run(world) for _ in names]
+
+    assert [ending.status for ending in endings if isinstance(ending, Ending)] == [JobStatus.COMPLETED] * 4
+    assert len(set(await keys(world))) == 4
+
+
 @pytest.mark.req("DEC-007", error=True)
 async def test_an_execution_anew_whose_worker_dies_is_not_executed_once_more(world: World) -> None:
     home = await house(world.queue, answers)

@@ -5,13 +5,13 @@ from typing import NamedTuple
 from duly.application.owners import owner_of_job
 from duly.domain.executions import (
     GRAPH_RUN,
-    LONGEST_EXECUTION_KEY,
     ExecutionStatus,
     execution_key_of_job,
     request_of,
 )
 from duly.domain.ids import GrantId, Owner, ScheduleId
 from duly.domain.jobs import FinishedJob, Job, JobStatus
+from duly.domain.keys import LONGEST_IN_ASCII, in_ascii
 from duly.domain.schedules import schedule_of_key
 from duly.domain.sessions import ClaimedJob
 from duly.ports.storage import Storage, Transaction
@@ -35,7 +35,7 @@ async def standing_of(storage: Storage, job: ClaimedJob) -> Standing:
     if run_id is not None and key is not None:
         run = await storage.read(lambda tx: tx.ledger.get(run_id))
         if run is not None:
-            return Standing(run.owner, key, schedule_of_key(key, job.lane))
+            return Standing(run.owner, in_ascii(key), schedule_of_key(key, job.lane))
 
     return await storage.read(lambda tx: standing_in(tx, job))
 
@@ -61,7 +61,7 @@ async def key_to_execute_anew(tx: Transaction, last: FinishedJob) -> str | None:
         return None
     first = (await _first_standing(tx, last)).key
     anew = f"{first}/{last.attempt + 1}"
-    return anew if len(anew) <= LONGEST_EXECUTION_KEY else f"{last.chain}/{last.attempt + 1}"
+    return anew if len(anew) <= LONGEST_IN_ASCII else f"{last.chain}/{last.attempt + 1}"
 
 
 async def _first_standing(tx: Transaction, job: ClaimedJob | Job | FinishedJob) -> Standing:
@@ -85,12 +85,12 @@ async def status_of(storage: Storage, key: str) -> ExecutionStatus | None:
 async def _slot_of(tx: Transaction, job: ClaimedJob | Job | FinishedJob, key: str, owner: Owner) -> Standing | None:
     """One tried again by hand has no row in the ledger: what was executed says so, or the first of its chain."""
     if job.ledger_run is not None:
-        return Standing(owner, key, schedule_of_key(key, job.lane))
-    if (executed := await tx.executions.by_key(key)) is not None:
+        return Standing(owner, in_ascii(key), schedule_of_key(key, job.lane))
+    if (executed := await tx.executions.by_key(in_ascii(key))) is not None:
         grant = await tx.grants.get(GrantId(executed.grant_id))
-        asked = request_of(key, executed.request).schedule_id
+        asked = request_of(executed.key, executed.request).schedule_id
         is_own = grant is not None and grant.user_id == owner
-        return Standing(owner, key, None if asked is None else ScheduleId(asked)) if is_own else None
+        return Standing(owner, executed.key, None if asked is None else ScheduleId(asked)) if is_own else None
     first = await tx.jobs.get(job.chain)
     is_slot = first is not None and first.ledger_run is not None
-    return Standing(owner, key, schedule_of_key(key, job.lane)) if is_slot else None
+    return Standing(owner, in_ascii(key), schedule_of_key(key, job.lane)) if is_slot else None
