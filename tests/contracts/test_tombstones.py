@@ -71,6 +71,7 @@ async def test_a_call_that_was_taken_back_is_no_way_to_somebody_elses_grant(worl
     put = await world.queue.jobs.put_from("mine", {}, owner="eve")
     await cancelled_before_its_call(world, home, put.job_id, put.job_id, eves.id)
     again = await world.queue.jobs.retry(put.job_id, owner="eve")
+    await home.executions.cancel(f"{put.job_id}/2", "nor this", graph_id=GRAPH, grant_id=eves.id)
     anns = {"graph_id": GRAPH, "grant_id": home.grant_id, "max_cost": "1"}
     await world.queue.jobs.edit_params(again.job_id, anns, owner="eve")
 
