@@ -9,6 +9,7 @@ from duly.application.workflows import workflow_known
 from duly.domain.executions import Execution, ExecutionStatus, LeaseLost, UnknownExecution, request_of
 from duly.domain.ids import Owner, ScheduleId
 from duly.domain.instants import SECOND, Instant, instant_of, written
+from duly.domain.keys import first_key_of, in_ascii
 from duly.domain.schedules import slot_key, slot_of_key
 from duly.domain.texts import text_of, whole_number_of
 from duly.domain.workflows import (
@@ -178,9 +179,10 @@ async def _meta(tx: Transaction, run: DagRun) -> Mapping[str, Any]:
     execution = await tx.executions.by_run(run.run_id)
     key = "" if execution is None else execution.key
     launch = await tx.workflows.launch(key)
+    asked = launch or await tx.workflows.launch(first_key_of(key))
     slot = None if execution is None else _slot_of(execution)
     planned = None if slot is None else slot[1]
-    scheduled_for = launch.scheduled_for if launch is not None else planned
+    scheduled_for = asked.scheduled_for if asked is not None else planned
     return {
         "source": "manual" if scheduled_for is None else "schedule",
         "user_id": run.owner,
@@ -193,17 +195,19 @@ async def _meta(tx: Transaction, run: DagRun) -> Mapping[str, Any]:
 
 
 def _key_of(key: str, slot: tuple[ScheduleId, Instant] | None) -> str:
-    return key if slot is None else run_key(slot[0], slot[1] // SECOND)
+    """Executed anew it has another key, or its executor would take it for the first."""
+    return key if slot is None or key != first_key_of(key) else run_key(slot[0], slot[1] // SECOND)
 
 
 def _slot_of(execution: Execution) -> tuple[ScheduleId, Instant] | None:
     """The planned slot that a key stands for; runs by hand have keys of their own."""
     schedule_id = request_of(execution.key, execution.request).schedule_id
-    moment = slot_of_key(execution.key)
+    first = first_key_of(execution.key)
+    moment = slot_of_key(first)
     if schedule_id is None or moment is None:
         return None
     at = instant_of(moment, field="scheduled_for")
-    is_planned = execution.key == slot_key(ScheduleId(schedule_id), at // SECOND)
+    is_planned = first == in_ascii(slot_key(ScheduleId(schedule_id), at // SECOND))
     return (ScheduleId(schedule_id), at) if is_planned else None
 
 

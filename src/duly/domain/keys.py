@@ -54,3 +54,9 @@ def require_no_own_key(schedule_id: str) -> None:
                 f"{prefix!r} begins the keys of runs that no cadence planned",
                 fix="choose an id that begins with another word",
             )
+
+
+def first_key_of(key: str) -> str:
+    """What was asked for at first, of what a person has executed anew under `{key}/{n}`; any other key is itself."""
+    first, _, number = key.rpartition("/")
+    return first if first and number.isascii() and number.isdecimal() else key
