@@ -11,7 +11,7 @@ from duly.domain.amounts import Amount
 from duly.domain.errors import DulyError, Unavailable
 from duly.domain.estimates import Estimate
 from duly.domain.executions import GRAPH_RUN, ExecutionStatus
-from duly.domain.groups import GroupMode, GroupRunning, GroupStatus, member_of
+from duly.domain.groups import GroupRunning, member_of
 from duly.domain.ids import JobId, MemberId, Owner, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import FinishedJob, Put, PutOutcome, UnknownJob
@@ -170,7 +170,7 @@ async def _has_outcome(tx: Transaction, job: FinishedJob) -> bool:
 
 
 async def _reopened(tx: Transaction, last: FinishedJob) -> MemberId | None:
-    """A member's group runs again. One that goes in order, or is being cancelled, has to have ended first."""
+    """A member's group runs again."""
     member = await tx.groups.member_of_chain(last.chain)
     if member is None:
         return None
@@ -178,8 +178,7 @@ async def _reopened(tx: Transaction, last: FinishedJob) -> MemberId | None:
     group = await tx.groups.lock(group_id)
     if group is None or await tx.groups.member_of_chain(last.chain) is None:
         return None  # replaced, or forgotten, while we waited
-    is_busy = group.mode is GroupMode.SEQUENTIAL or group.cancel_reason is not None
-    if is_busy and group.status is GroupStatus.RUNNING:
+    if not group.takes_retries:
         raise GroupRunning(group_id)
     await tx.groups.revive(member)
     return member

@@ -51,7 +51,7 @@ def explain_job(facts: JobFacts) -> Explained:
     if facts.spending is not None:
         told = _spent(told, facts.spending, facts.now)
     if isinstance(last, FinishedJob):
-        told += end_in_words(last)
+        told += end_in_words(last, facts.by_hand, may_retry=facts.group is None or facts.group.takes_retries)
     return Explained(subject=Subject.JOB, id=facts.job.id, answer=answer_of(last), facts=told)
 
 
