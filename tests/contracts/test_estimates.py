@@ -254,3 +254,44 @@ async def test_a_groups_retry_beyond_its_caps_changes_nothing(world: World) -> N
     await (await world.hand()).work_off()
     with pytest.raises(GroupAlreadyEnded):
         await groups.preview_retry(whole.id, owner="ann")
+
+
+# Whose money
+
+
+async def of_eve(world: World, home: House, graph_id: str = "python:g") -> Group:
+    """A group of eve's whose member names a grant of ann's, and failed."""
+    params = {"graph_id": graph_id, "grant_id": home.grant_id, "input": {}, "max_cost": "0.25"}
+    asked = NewGroup(members=[NewMember(job=new(GRAPH_RUN, params=params, retry=ONCE))])
+    group = await world.queue.groups.create(asked, owner="eve")
+    hand = await world.hand()
+    await hand.fail(*await hand.claim())
+    return group
+
+
+@pytest.mark.req("OWN-05", error=True)
+async def test_a_grant_named_in_ones_params_does_not_show_what_another_has(world: World) -> None:
+    group = await of_eve(world, await house(world.queue, fails))
+
+    again = await world.queue.groups.preview_retry(group.id, owner="eve")
+    retry = await world.queue.jobs.retry_failed(FailedFilter(), owner="eve", cap=10)
+
+    assert (again.cost.purses, again.cost.free) == ((), 1), "it would be refused, and hold nothing"
+    assert (retry.cost.purses, retry.cost.free) == ((), 1)
+
+
+@pytest.mark.req("OWN-05")
+async def test_what_its_grant_does_not_allow_any_more_holds_nothing(world: World) -> None:
+    home = await house(world.queue, fails, scope="python:other")
+    await failed_graphs(world, home, "one")
+    narrow = await world.queue.jobs.retry_failed(FailedFilter(), owner=None, cap=10)
+    soon = Instant(world.clock.now() + SECOND)
+    grants = world.queue.grants
+    brief = await grants.create(owner="ann", account_id=home.account_id, scopes=["graph:execute:*"], expires_at=soon)
+    home.grant_id = brief.id
+    await failed_graphs(world, home, "two")
+    good = await world.queue.jobs.retry_failed(FailedFilter(), owner=None, cap=10)
+    world.clock.advance(2)
+    expired = await world.queue.jobs.retry_failed(FailedFilter(), owner=None, cap=10)
+
+    assert (narrow.cost.held, good.cost.held, expired.cost.held) == ({}, {"USD": 250_000}, {})

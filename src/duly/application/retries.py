@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from duly.application.estimates import estimate_in
+from duly.application.estimates import Work, estimate_in
 from duly.application.job_facts import execution_of
 from duly.application.owners import job_known, owner_of_job
 from duly.application.places import Places
@@ -142,11 +142,14 @@ class Retries:
         return Retried(jobs=jobs, more=more, cost=cost, puts=tuple(puts), skipped=tuple(skipped))
 
     async def _estimate(self, jobs: Sequence[FinishedJob]) -> Estimate:
+        now = self.storage.clock.now()
+
         async def work(tx: Transaction) -> Estimate:
             runs = [await tx.ledger.get(job.ledger_run) for job in jobs if job.ledger_run and job.kind == GRAPH_RUN]
             schedules = [run.schedule_id for run in runs if run is not None]
-            anew = [(job.kind, job.payload) for job in jobs if not await _has_outcome(tx, job)]
-            return await estimate_in(tx, anew, self.prices, settled=len(jobs) - len(anew), schedules=schedules)
+            anew = [await _work_of(tx, job) for job in jobs if not await _has_outcome(tx, job)]
+            settled = len(jobs) - len(anew)
+            return await estimate_in(tx, anew, self.prices, now=now, settled=settled, schedules=schedules)
 
         return await self.storage.read(work)
 
@@ -161,6 +164,11 @@ class Retries:
                 break
             last = page[-1].id
         return found[:most]
+
+
+async def _work_of(tx: Transaction, job: FinishedJob) -> Work:
+    """What costs nothing whosever it is needs no look at that."""
+    return Work(job.kind, job.payload, await owner_of_job(tx, job) if job.kind == GRAPH_RUN else None)
 
 
 async def _has_outcome(tx: Transaction, job: FinishedJob) -> bool:

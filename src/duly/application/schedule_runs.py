@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from duly.application.batch import MOST_ROWS, Batch, Drawn, draw
-from duly.application.estimates import estimate_in
+from duly.application.estimates import Work, estimate_in
 from duly.application.graph_grants import GraphGrants
 from duly.application.pace import Pace
 from duly.application.places import Places
@@ -60,8 +60,9 @@ class ScheduleRuns(ScheduleLooks):
         return await self.storage.read(work)
 
     async def _estimate(self, tx: Transaction, schedule: Schedule, runs: int) -> Estimate:
-        work = (schedule.target.kind, schedule.target.payload)
-        return await estimate_in(tx, [work] * runs, self.graphs.prices, schedules=[schedule.id])
+        work = Work(schedule.target.kind, schedule.target.payload, schedule.owner)
+        now = self.storage.clock.now()
+        return await estimate_in(tx, [work] * runs, self.graphs.prices, now=now, schedules=[schedule.id])
 
     async def backfill(
         self,
