@@ -6,6 +6,7 @@ from typing import Any
 
 from duly.application.deliveries import Deliveries
 from duly.application.retries import FailedFilter
+from duly.bootstrap import Queue
 from duly.domain.groups import GroupMode, GroupStatus, NewGroup, NewMember
 from duly.domain.ids import PoolName
 from duly.domain.jobs import Ending, FinishedJob, JobStatus
@@ -14,6 +15,7 @@ from duly.domain.runs import RunKind, RunStatus
 from duly.domain.schedules import Target
 from duly.domain.templates import NewTemplate
 from duly.domain.webhooks.deliveries import DeliveryState
+from duly.ports.storage import Transaction
 from duly.wire.webhooks import worded
 from tests.contracts.keeping import Keeping
 from tests.contracts.world import WIDE, Hand, World, new
@@ -96,7 +98,7 @@ async def test_ended_jobs_are_listed_as_a_look_through_all_of_them_finds_them(wo
     queue = world.queue
 
     for owner, pool, status in product((None, *OWNERS, "nobody"), (None, WIDE, SIDE), (None, *ENDINGS)):
-        wanted = [
+        wanted: list[str] = [
             job.id
             for job in everything
             if owner in (None, owners[job.id]) and pool in (None, job.pool) and status in (None, job.status)
@@ -146,17 +148,25 @@ async def test_runs_groups_and_deliveries_are_listed_as_a_look_through_all_of_th
         pass
     errands = await deliveries.claim(5)
     for errand in errands:
-        await queue.storage.transact(
-            lambda tx, id=errand.delivery.id: tx.webhooks.fail(id, error="as asked", now=world.clock.now())
-        )
 
+        async def fail(tx: Transaction, delivery_id: str = errand.delivery.id) -> None:
+            await tx.webhooks.fail(delivery_id, error="as asked", now=world.clock.now())
+
+        await queue.storage.transact(fail)
+
+    await _require_same_runs(queue)
+    await _require_same_groups(queue)
+    await _require_same_deliveries(queue)
+
+
+async def _require_same_runs(queue: Queue) -> None:
     runs = await queue.runs.list(owner=None, most=1_000)
     for owner, schedule, status, kind in product(
         (None, *OWNERS), (None, "st0", "st1"), (None, *RunStatus), (None, *RunKind)
     ):
         if None not in (owner, schedule) and schedule != f"st{OWNERS.index(str(owner))}":
             continue
-        wanted = [
+        wanted: list[str] = [
             each.id
             for each in runs
             if owner in (None, each.owner) and schedule in (None, each.schedule_id)
@@ -172,15 +182,21 @@ async def test_runs_groups_and_deliveries_are_listed_as_a_look_through_all_of_th
         for size in (1, 3, 100):
             assert sorted(await paged(page, size)) == sorted(wanted), (owner, schedule, status, kind)
 
+
+async def _require_same_groups(queue: Queue) -> None:
     groups = await queue.groups.list(owner=None, most=1_000)
     for owner, group_status in product((None, *OWNERS), (None, *GroupStatus)):
-        wanted = [each.id for each in groups if owner in (None, each.owner) and group_status in (None, each.status)]
+        wanted: list[str] = [
+            each.id for each in groups if owner in (None, each.owner) and group_status in (None, each.status)
+        ]
 
         async def page_of_groups(before: str | None, most: int, asked: Any = (owner, group_status)) -> Sequence[Any]:
             return await queue.groups.list(owner=asked[0], status=asked[1], before=before, most=most)
 
         await require_same(page_of_groups, wanted, (owner, group_status))
 
+
+async def _require_same_deliveries(queue: Queue) -> None:
     told = await queue.webhooks.deliveries(owner=None, most=1_000)
     assert {each.owner for each in told} == set(OWNERS)
     assert {each.state for each in told} == {DeliveryState.PENDING, DeliveryState.FAILED}
@@ -188,7 +204,7 @@ async def test_runs_groups_and_deliveries_are_listed_as_a_look_through_all_of_th
     for owner, endpoint, state, about in product(
         (None, *OWNERS), (None, *endpoints), (None, *DeliveryState), (None, told[0].subject_id)
     ):
-        wanted = [
+        wanted: list[str] = [
             each.id
             for each in told
             if owner in (None, each.owner) and endpoint in (None, each.endpoint_id)
