@@ -171,6 +171,21 @@ async def test_a_schedule_that_changed_since_its_preview_is_not_backfilled(world
     assert [run.id for run in again] == [run.id for run in done], "what was begun is told again"
 
 
+@pytest.mark.req("OWN-05")
+async def test_a_backfill_that_was_begun_is_told_again_whatever_it_would_cost_by_now(world: World) -> None:
+    await house(world.queue, fails)
+    await saved(world, target(max_cost="0.25"))
+    schedules, asked = world.queue.schedules, {"owner": "ann", "max_cost": Amount(750_000), "key": "may"}
+    done = await schedules.backfill("news", **asked, **past(world))
+    await schedules.edit("news", owner="ann", target=target(max_cost="9"))
+
+    again = await schedules.backfill("news", **asked, **past(world))
+
+    assert [run.id for run in again] == [run.id for run in done]
+    with pytest.raises(InvalidInput, match=r"max_cost: 18\.00 USD would be held"):
+        await schedules.backfill("news", **asked, **past(world, 5))
+
+
 # Retries
 
 

@@ -89,9 +89,10 @@ class ScheduleRuns(ScheduleLooks):
             await _require_as_shown(tx, schedule, expected_revision, own_key)
             asked = backfill_of(schedule.cadence, start, end, cap=cap, now=drawn.now)
             asked.require_fit()
-            if max_cost is not None:
-                (await self._estimate(tx, schedule, asked.count)).require_within(max_cost)
             slots = [instant // SECOND for instant in asked.instants]
+            if max_cost is not None:
+                begun = {run.scheduled_for // SECOND for run in await tx.ledger.by_key(schedule.id, own_key)}
+                (await self._estimate(tx, schedule, len(set(slots) - begun))).require_within(max_cost)
             return await self._add(tx, schedule, slots, drawn, kind=RunKind.BACKFILL, own_key=own_key)
 
         return await self.storage.transact(work)
