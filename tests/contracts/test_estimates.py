@@ -120,6 +120,21 @@ async def test_what_past_runs_cost_is_told_with_how_many_they_were(world: World)
 
 
 @pytest.mark.req("OWN-05")
+async def test_thousands_of_runs_alike_are_reckoned_at_once_however_much_they_are_given(world: World) -> None:
+    """Read for each of them, such params would take minutes, and the whole server would wait."""
+    await house(world.queue, fails)
+    much = {"words": ["words"] * 100_000}
+    what = Target(kind=GRAPH_RUN, params={"graph_id": "python:g", "input": much, "max_cost": "0.01"}, pool=WIDE)
+    await world.queue.schedules.create(owner="ann", schedule_id="news", cadence=every("1s"), target=what)
+    span = {"start": moment_of(Instant(world.clock.now() - 9_999 * SECOND)), "end": moment_of(world.clock.now())}
+
+    preview = await world.queue.schedules.preview_backfill("news", owner="ann", cap=10_000, **span)
+
+    assert preview.cost is not None
+    assert (preview.cost.runs, preview.cost.held) == (preview.count, {"USD": preview.count * 10_000})
+
+
+@pytest.mark.req("OWN-05")
 async def test_what_was_shown_is_what_is_held_when_it_runs(world: World) -> None:
     """By the same rule: an execution of what the schedule asks for holds what the preview says of one run."""
     home: House = await house(world.queue, fails)
@@ -175,7 +190,8 @@ async def test_a_schedule_that_changed_since_its_preview_is_not_backfilled(world
 async def test_a_backfill_that_was_begun_is_told_again_whatever_it_would_cost_by_now(world: World) -> None:
     await house(world.queue, fails)
     await saved(world, target(max_cost="0.25"))
-    schedules, asked = world.queue.schedules, {"owner": "ann", "max_cost": Amount(750_000), "key": "may"}
+    schedules = world.queue.schedules
+    asked: dict[str, Any] = {"owner": "ann", "max_cost": Amount(750_000), "key": "may"}
     done = await schedules.backfill("news", **asked, **past(world))
     await schedules.edit("news", owner="ann", target=target(max_cost="9"))
 
@@ -184,6 +200,19 @@ async def test_a_backfill_that_was_begun_is_told_again_whatever_it_would_cost_by
     assert [run.id for run in again] == [run.id for run in done]
     with pytest.raises(InvalidInput, match=r"max_cost: 18\.00 USD would be held"):
         await schedules.backfill("news", **asked, **past(world, 5))
+
+
+@pytest.mark.req("OWN-05")
+async def test_a_span_without_fires_costs_nothing(world: World) -> None:
+    await house(world.queue, fails)
+    await saved(world, target(max_cost="0.25"))
+    between = moment_of(Instant(world.clock.now() // (60 * SECOND) * (60 * SECOND) - 30 * SECOND))
+
+    preview = await world.queue.schedules.preview_backfill("news", owner="ann", start=between, end=between)
+
+    assert preview.count == 0
+    assert preview.cost is not None
+    assert [*preview.cost.in_words()] == ["It costs nothing."]
 
 
 # Retries

@@ -23,11 +23,12 @@ MOST_SCHEDULES = 20
 
 
 class Work(NamedTuple):
-    """`owner` is whose job it is: the params are its own, so a grant that they name must be, too."""
+    """So many jobs alike. `owner` is whose they are: the params are its own, so a grant that they name must be, too."""
 
     kind: str
     payload: Payload
     owner: str | None
+    times: int = 1
 
 
 def hold_for(max_cost: int | None, model: str | None, prices: Prices | None) -> Amount:
@@ -56,7 +57,7 @@ async def estimate_in(
     payers: Counter[AccountId] = Counter()
     grants: dict[str, Grant | None] = {}
     for work in works:
-        runs += 1
+        runs += work.times
         asked = _asked(work.kind, work.payload)
         account = None if asked is None else await _account(tx, asked, work.owner, now, grants)
         if asked is None or account is None:
@@ -64,10 +65,10 @@ async def estimate_in(
         max_cost, model = asked["max_cost"], asked["model"]
         amount = hold_for(max_cost, model, prices)
         if amount or max_cost is not None:
-            held[account] += amount
-            payers[account] += 1
+            held[account] += amount * work.times
+            payers[account] += work.times
         elif model is None:
-            unbounded += 1
+            unbounded += work.times
     purses = tuple([await _purse(tx, account, held[account], count) for account, count in sorted(payers.items())])
     past = await _past(tx, schedules) if purses or unbounded else ()
     return Estimate(runs=runs, unbounded=unbounded, purses=purses, past=past)

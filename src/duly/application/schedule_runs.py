@@ -60,9 +60,9 @@ class ScheduleRuns(ScheduleLooks):
         return await self.storage.read(work)
 
     async def _estimate(self, tx: Transaction, schedule: Schedule, runs: int) -> Estimate:
-        work = Work(schedule.target.kind, schedule.target.payload, schedule.owner)
+        work = Work(schedule.target.kind, schedule.target.payload, schedule.owner, times=runs)
         now = self.storage.clock.now()
-        return await estimate_in(tx, [work] * runs, self.graphs.prices, now=now, schedules=[schedule.id])
+        return await estimate_in(tx, [work] if runs else [], self.graphs.prices, now=now, schedules=[schedule.id])
 
     async def backfill(
         self,
