@@ -6,6 +6,7 @@ import pytest
 
 from duly.domain.explanations import Explained
 from duly.domain.explanations.facts import NothingKnown
+from duly.domain.explanations.jobs import MOST_ATTEMPTS_TOLD
 from duly.domain.groups import GroupMode, GroupRunning, NewGroup, NewMember
 from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import SECOND, Instant, Micros, written
@@ -359,3 +360,21 @@ async def test_a_retry_is_not_advised_while_it_would_be_refused(world: World) ->
 
     assert "next" not in during
     assert after["next"] == f"Retry it with `duly job retry {first.id}`."
+
+
+@pytest.mark.req("OWN-02")
+async def test_of_very_many_attempts_the_newest_are_told_and_the_others_counted(world: World) -> None:
+    job = await world.put(retry=RetryPolicy(max_attempts=1))
+    hand = await world.hand()
+    await hand.fail(*await hand.claim())
+    for _ in range(MOST_ATTEMPTS_TOLD + 1):
+        await world.queue.jobs.retry(job, owner=None)
+        await hand.fail(*await hand.claim())
+
+    explained = await why(world, job)
+
+    ended = [fact for fact in explained.facts if fact.name == "attempt_failed"]
+    assert len(ended) == MOST_ATTEMPTS_TOLD
+    assert ended[0].sentence.startswith("Attempt 3 (")
+    said = f"2 earlier attempts are not told here; GET /api/v1/jobs/{job}/chain lists them."
+    assert named(explained)["earlier_attempts"] == said
