@@ -390,3 +390,21 @@ async def test_whoever_ends_a_run_that_waits_locks_in_the_order_of_whoever_cance
         assert not [each for each in answers_ if isinstance(each, Exception) and not isinstance(each, LateCallBack)]
 
     assert await deadlocks(world) == 0
+
+
+@pytest.mark.req("OWN-02")
+async def test_a_job_that_waits_for_a_call_back_says_that_and_no_attempt_is_called_due(world: Hosted) -> None:
+    home = await firm(world)
+    _, execution = await home.until_it_waits()
+    assert execution.waiting_job is not None
+
+    explained = await world.queue.why.job(execution.waiting_job)
+
+    told = {fact.name: fact.sentence for fact in explained.facts}
+    assert told["waits_for_call_back"] == "It waits until 2027-01-15T08:10:00Z for its executor to call back."
+    assert not {"retry_due", "overdue"} & set(told)
+
+    await home.call_back(execution, SUCCESS)
+
+    told = {fact.name: fact.sentence for fact in (await world.queue.why.job(execution.waiting_job)).facts}
+    assert "waits_for_call_back" not in told

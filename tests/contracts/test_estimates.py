@@ -124,6 +124,21 @@ async def test_what_past_runs_cost_is_told_with_how_many_they_were(world: World)
 
 
 @pytest.mark.req("OWN-05")
+async def test_thousands_of_runs_alike_are_reckoned_at_once_however_much_they_are_given(world: World) -> None:
+    """Read for each of them, such params would take minutes, and the whole server would wait."""
+    await house(world.queue, fails)
+    much = {"words": ["words"] * 100_000}
+    what = Target(kind=GRAPH_RUN, params={"graph_id": "python:g", "input": much, "max_cost": "0.01"}, pool=WIDE)
+    await world.queue.schedules.create(owner="ann", schedule_id="news", cadence=every("1s"), target=what)
+    span = {"start": moment_of(Instant(world.clock.now() - 9_999 * SECOND)), "end": moment_of(world.clock.now())}
+
+    preview = await world.queue.schedules.preview_backfill("news", owner="ann", cap=10_000, **span)
+
+    assert preview.cost is not None
+    assert (preview.cost.runs, preview.cost.held) == (preview.count, {"USD": preview.count * 10_000})
+
+
+@pytest.mark.req("OWN-05")
 async def test_what_was_shown_is_what_is_held_when_it_runs(world: World) -> None:
     """By the same rule: an execution of what the schedule asks for holds what the preview says of one run."""
     home: House = await house(world.queue, fails)
@@ -173,6 +188,35 @@ async def test_a_schedule_that_changed_since_its_preview_is_not_backfilled(world
     await schedules.edit("news", owner="ann", cadence=every("10m"))
     again = await schedules.backfill("news", owner="ann", expected_revision=seen, key="may", **span)
     assert [run.id for run in again] == [run.id for run in done], "what was begun is told again"
+
+
+@pytest.mark.req("OWN-05")
+async def test_a_backfill_that_was_begun_is_told_again_whatever_it_would_cost_by_now(world: World) -> None:
+    await house(world.queue, fails)
+    await saved(world, target(max_cost="0.25"))
+    schedules = world.queue.schedules
+    asked: dict[str, Any] = {"owner": "ann", "max_cost": Amount(750_000), "key": "may"}
+    done = await schedules.backfill("news", **asked, **past(world))
+    await schedules.edit("news", owner="ann", target=target(max_cost="9"))
+
+    again = await schedules.backfill("news", **asked, **past(world))
+
+    assert [run.id for run in again] == [run.id for run in done]
+    with pytest.raises(InvalidInput, match=r"max_cost: 18\.00 USD would be held"):
+        await schedules.backfill("news", **asked, **past(world, 5))
+
+
+@pytest.mark.req("OWN-05")
+async def test_a_span_without_fires_costs_nothing(world: World) -> None:
+    await house(world.queue, fails)
+    await saved(world, target(max_cost="0.25"))
+    between = moment_of(Instant(world.clock.now() // (60 * SECOND) * (60 * SECOND) - 30 * SECOND))
+
+    preview = await world.queue.schedules.preview_backfill("news", owner="ann", start=between, end=between)
+
+    assert preview.count == 0
+    assert preview.cost is not None
+    assert [*preview.cost.in_words()] == ["It costs nothing."]
 
 
 # Retries
@@ -260,16 +304,42 @@ async def test_a_groups_retry_beyond_its_caps_changes_nothing(world: World) -> N
         await groups.preview_retry(whole.id, owner="ann")
 
 
-@pytest.mark.req("OWN-05", error=True)
-async def test_somebody_elses_grant_in_ones_params_shows_nothing_of_its_account(world: World) -> None:
-    home = await house(world.queue, fails)
-    params = {"graph_id": "python:g", "grant_id": home.grant_id, "input": {}, "max_cost": "0.25"}
-    job = new(GRAPH_RUN, params=params, retry=ONCE)
-    group = await world.queue.groups.create(NewGroup(members=[NewMember(job=job)]), owner="eve")
+# Whose money
+
+
+async def of_eve(world: World, home: House, graph_id: str = "python:g") -> Group:
+    """A group of eve's whose member names a grant of ann's, and failed."""
+    params = {"graph_id": graph_id, "grant_id": home.grant_id, "input": {}, "max_cost": "0.25"}
+    asked = NewGroup(members=[NewMember(job=new(GRAPH_RUN, params=params, retry=ONCE))])
+    group = await world.queue.groups.create(asked, owner="eve")
     hand = await world.hand()
     await hand.fail(*await hand.claim())
+    return group
 
-    of_group = await world.queue.groups.preview_retry(group.id, owner="eve")
-    in_bulk = await world.queue.jobs.retry_failed(FailedFilter(), owner="eve", cap=9)
 
-    assert (of_group.cost.purses, in_bulk.cost.purses, in_bulk.cost.runs) == ((), (), 1)
+@pytest.mark.req("OWN-05", error=True)
+async def test_a_grant_named_in_ones_params_does_not_show_what_another_has(world: World) -> None:
+    group = await of_eve(world, await house(world.queue, fails))
+
+    again = await world.queue.groups.preview_retry(group.id, owner="eve")
+    retry = await world.queue.jobs.retry_failed(FailedFilter(), owner="eve", cap=10)
+
+    assert (again.cost.purses, again.cost.free) == ((), 1), "it would be refused, and hold nothing"
+    assert (retry.cost.purses, retry.cost.free) == ((), 1)
+
+
+@pytest.mark.req("OWN-05")
+async def test_what_its_grant_does_not_allow_any_more_holds_nothing(world: World) -> None:
+    home = await house(world.queue, fails, scope="python:other")
+    await failed_graphs(world, home, "one")
+    narrow = await world.queue.jobs.retry_failed(FailedFilter(), owner=None, cap=10)
+    soon = Instant(world.clock.now() + SECOND)
+    grants = world.queue.grants
+    brief = await grants.create(owner="ann", account_id=home.account_id, scopes=["graph:execute:*"], expires_at=soon)
+    home.grant_id = brief.id
+    await failed_graphs(world, home, "two")
+    good = await world.queue.jobs.retry_failed(FailedFilter(), owner=None, cap=10)
+    world.clock.advance(2)
+    expired = await world.queue.jobs.retry_failed(FailedFilter(), owner=None, cap=10)
+
+    assert (narrow.cost.held, good.cost.held, expired.cost.held) == ({}, {"USD": 250_000}, {})

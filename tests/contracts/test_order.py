@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from duly.application.order import Order
 from duly.domain.errors import InvalidInput
+from duly.domain.groups import NewGroup, NewMember
 from duly.domain.ids import JobId, PoolName
-from duly.domain.jobs import JobAlreadyFinished, JobLocked, JobsApart, UnknownJob
-from tests.contracts.world import Hand, World, new
+from duly.domain.jobs import Job, JobAlreadyFinished, JobLocked, JobsApart, Place, UnknownJob
+from tests.contracts.world import WIDE, Hand, World, new
 
 Move = Callable[[Order, JobId, JobId], Awaitable[None]]
 MOVES: dict[str, Move] = {
@@ -402,3 +403,24 @@ async def _move_while_the_first_is_claimed(world: World, hand: Hand, pool: PoolN
         await world.queue.order.before(model[-1], model[1])
         model.insert(1, model.pop())
     await world.queue.sessions.give_back(hand.session, held)
+
+
+async def test_every_page_of_the_order_follows_the_one_before_however_long_it_is(world: World) -> None:
+    """An owner's own are shown with the places that they have among everybody's."""
+    members = [NewMember(job=new("own"))]
+    for _ in range(3):
+        await world.queue.jobs.put_many([new() for _ in range(3_500)])
+        await world.queue.groups.create(NewGroup(members=members), owner="ann")
+
+    async def paged(owner: str | None, most: int) -> list[tuple[int, str]]:
+        seen: list[tuple[int, Job]] = []
+        while page := await world.queue.jobs.queued(
+            WIDE, owner=owner, after=Place(*seen[-1][1].order) if seen else None, most=most
+        ):
+            seen += page
+        return [(place, job.kind) for place, job in seen]
+
+    kinds = ([*["work"] * 3_500, "own"]) * 3
+    assert await paged(None, 1_000) == list(enumerate(kinds, 1))
+    assert await paged("ann", 2) == [(3_501, "own"), (7_002, "own"), (10_503, "own")]
+    assert await paged("bob", 2) == []

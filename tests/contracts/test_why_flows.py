@@ -9,6 +9,7 @@ from duly.domain.explanations import Explained, Explanation
 from duly.domain.groups import Group, GroupMode, NewGroup, NewMember, UnknownGroup
 from duly.domain.ids import GroupId, JobKey
 from duly.domain.instants import written
+from duly.domain.jobs import UnknownJob
 from duly.domain.retries import RetryPolicy
 from tests.contracts.graphs import PatientClock
 from tests.contracts.test_reviews import asks, waiting
@@ -82,6 +83,27 @@ async def test_a_partial_group_says_who_failed_and_what_that_cost_the_others(wor
         "Members 2 and 3 were cancelled: predecessor failed.",
         f"Try the members again that failed or were cancelled with `duly group retry {group.id}`.",
     ]
+
+
+@pytest.mark.req("OWN-02")
+async def test_the_job_of_a_member_that_is_not_put_says_so_and_why(world: World) -> None:
+    group = await sequence(world, "fetch", "read")
+    _, second = await world.queue.groups.members(group.id, owner="ann")
+    before = await world.queue.why.job(second.job_id, owner="ann")
+    found = await world.queue.why.of(second.job_id)
+    hand = await world.hand()
+    await hand.fail(*await hand.claim())
+    after = await world.queue.why.job(second.job_id, owner="ann")
+
+    who = f"{second.job_id} is the job of member 2 of 2 of the sequential group 'night' {group.id}, which is"
+    assert (before.answer, told(before, "of_group")) == ("waiting", [f"{who} RUNNING."])
+    assert told(before, "not_put") == ["It is not put yet: it waits for the end of those before it."]
+    assert found == before
+    at = written(world.clock.now())
+    assert (after.answer, told(after, "of_group")) == ("cancelled", [f"{who} PARTIAL."])
+    assert told(after, "never_put") == [f"It was never put, and was cancelled at {at}: predecessor failed."]
+    with pytest.raises(UnknownJob):
+        await world.queue.why.job(second.job_id, owner="bob")
 
 
 @pytest.mark.req("OWN-02")

@@ -6,7 +6,8 @@ import pytest
 
 from duly.domain.explanations import Explained
 from duly.domain.explanations.facts import NothingKnown
-from duly.domain.groups import NewGroup, NewMember
+from duly.domain.explanations.jobs import MOST_ATTEMPTS_TOLD
+from duly.domain.groups import GroupMode, GroupRunning, NewGroup, NewMember
 from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import SECOND, Instant, Micros, written
 from duly.domain.jobs import Ending, JobStatus, UnknownJob
@@ -325,3 +326,55 @@ async def test_whatever_id_one_has_is_found(world: World) -> None:
 
     assert isinstance(explained, Explained)
     assert (explained.subject, explained.id) == ("job", job)
+
+
+@pytest.mark.req("OWN-02")
+async def test_attempts_that_were_asked_for_by_hand_are_not_said_to_be_the_policys(world: World) -> None:
+    job = await world.put(retry=RetryPolicy(max_attempts=1))
+    hand = await world.hand()
+    await hand.fail(*await hand.claim())
+    before = named(await why(world, job))
+    await world.queue.jobs.retry(job, owner=None)
+    await hand.fail(*await hand.claim())
+
+    after = named(await why(world, job))
+
+    assert before["exhausted"].endswith(": its policy allows 1 attempt, and all are used up.")
+    assert after["exhausted"].endswith(": its policy and retries by hand allow 2 attempts, and all are used up.")
+
+
+@pytest.mark.req("OWN-02")
+async def test_a_retry_is_not_advised_while_it_would_be_refused(world: World) -> None:
+    members = [NewMember(job=new(retry=RetryPolicy(max_attempts=1))) for _ in range(2)]
+    asked = NewGroup(members=members, mode=GroupMode.SEQUENTIAL, stop_on_failure=False)
+    await world.queue.groups.create(asked, owner="ann")
+    hand = await world.hand()
+    (first,) = await hand.claim()
+    await hand.fail(first)
+    with pytest.raises(GroupRunning):
+        await world.queue.jobs.retry(first.id, owner="ann")
+
+    during = named(await why(world, first.id))
+    await hand.finish(*await hand.claim())
+    after = named(await why(world, first.id))
+
+    assert "next" not in during
+    assert after["next"] == f"Retry it with `duly job retry {first.id}`."
+
+
+@pytest.mark.req("OWN-02")
+async def test_of_very_many_attempts_the_newest_are_told_and_the_others_counted(world: World) -> None:
+    job = await world.put(retry=RetryPolicy(max_attempts=1))
+    hand = await world.hand()
+    await hand.fail(*await hand.claim())
+    for _ in range(MOST_ATTEMPTS_TOLD + 1):
+        await world.queue.jobs.retry(job, owner=None)
+        await hand.fail(*await hand.claim())
+
+    explained = await why(world, job)
+
+    ended = [fact for fact in explained.facts if fact.name == "attempt_failed"]
+    assert len(ended) == MOST_ATTEMPTS_TOLD
+    assert ended[0].sentence.startswith("Attempt 3 (")
+    said = f"2 earlier attempts are not told here; GET /api/v1/jobs/{job}/chain lists them."
+    assert named(explained)["earlier_attempts"] == said

@@ -11,6 +11,7 @@ from duly.domain.ids import JobId, Owner, Token
 from duly.domain.requests import Claimed, Request
 from duly.domain.sessions import Wanted
 from duly.domain.tokens import Role
+from duly.http.cursors import cursor_of
 from tests.http.site import POOL, Site, is_problem
 
 JOBS = "/api/v1/jobs"
@@ -84,6 +85,9 @@ async def test_the_list_is_read_page_by_page(site: Site) -> None:
 
     assert [each["id"] for each in first["items"] + rest["items"]] == ids
     assert [each["place"] for each in rest["items"]] == [4, 5]
+    for odd in ("9223372036854775808,0,0,job", "0,0,0,a\0b", "0,0,0,\ud800", "0,0,0", "0,0,x,job"):
+        cursor = cursor_of("queue", odd)
+        is_problem(await site.local.get(QUEUE, params={"cursor": cursor}), 422, "invalid_cursor")
     is_problem(await site.local.get(QUEUE, params={"cursor": "x"}), 422, "invalid_cursor")
     is_problem(await site.local.get("/api/v1/pools/none/queue"), 404, "unknown_pool")
 

@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from duly.domain.amounts import NOTHING, UNIT, Amount, parse_amount
 from duly.domain.errors import InvalidInput
 from duly.domain.estimates import Estimate, Past, Purse
 from duly.domain.executions import DEFAULT_MODEL, GRAPH_RUN
+from duly.domain.grants import Grant
 from duly.domain.ids import AccountId, GrantId, ScheduleId
+from duly.domain.instants import Instant
 from duly.domain.payloads import Payload, value_of
 from duly.ports.prices import Prices
 from duly.ports.storage import Transaction
@@ -19,8 +21,14 @@ DEFAULT_HOLD = Amount(UNIT)
 MOST_PAST = 200
 MOST_SCHEDULES = 20
 
-Work = tuple[str, Payload]
-"""A kind, and its payload."""
+
+class Work(NamedTuple):
+    """So many jobs alike. `owner` is whose they are: the params are its own, so a grant that they name must be, too."""
+
+    kind: str
+    payload: Payload
+    owner: str | None
+    times: int = 1
 
 
 def hold_for(max_cost: int | None, model: str | None, prices: Prices | None) -> Amount:
@@ -36,7 +44,7 @@ async def estimate_in(
     works: Iterable[Work],
     prices: Prices | None,
     *,
-    owner: str | None,
+    now: Instant,
     settled: int = 0,
     schedules: Sequence[ScheduleId] = (),
 ) -> Estimate:
@@ -47,20 +55,20 @@ async def estimate_in(
     runs, unbounded = settled, 0
     held: Counter[AccountId] = Counter()
     payers: Counter[AccountId] = Counter()
-    accounts: dict[str, AccountId | None] = {}
-    for kind, payload in works:
-        runs += 1
-        asked = _asked(kind, payload)
-        account = None if asked is None else await _account(tx, asked, owner, accounts)
+    grants: dict[str, Grant | None] = {}
+    for work in works:
+        runs += work.times
+        asked = _asked(work.kind, work.payload)
+        account = None if asked is None else await _account(tx, asked, work.owner, now, grants)
         if asked is None or account is None:
             continue
         max_cost, model = asked["max_cost"], asked["model"]
         amount = hold_for(max_cost, model, prices)
         if amount or max_cost is not None:
-            held[account] += amount
-            payers[account] += 1
+            held[account] += amount * work.times
+            payers[account] += work.times
         elif model is None:
-            unbounded += 1
+            unbounded += work.times
     purses = tuple([await _purse(tx, account, held[account], count) for account, count in sorted(payers.items())])
     past = await _past(tx, schedules) if purses or unbounded else ()
     return Estimate(runs=runs, unbounded=unbounded, purses=purses, past=past)
@@ -78,18 +86,21 @@ def _asked(kind: str, payload: Payload) -> Mapping[str, Any] | None:
     except InvalidInput:
         return None
     named = model if isinstance(model, str) and model != DEFAULT_MODEL else None
-    return {"grant_id": params.get("grant_id"), "max_cost": amount, "model": named}
+    names = {"grant_id": params.get("grant_id"), "graph_id": params.get("graph_id")}
+    return {**names, "max_cost": amount, "model": named}
 
 
 async def _account(
-    tx: Transaction, asked: Mapping[str, Any], owner: str | None, known: dict[str, AccountId | None]
+    tx: Transaction, asked: Mapping[str, Any], owner: str | None, now: Instant, known: dict[str, Grant | None]
 ) -> AccountId | None:
+    """Whose grant it names may run it, by what is asked when it does: else it is refused, and nothing is held."""
     grant_id = str(asked["grant_id"])
     if grant_id not in known:
-        grant = await tx.grants.get(GrantId(grant_id))
-        is_good = grant is not None and grant.revoked_at is None and owner in (None, grant.user_id)
-        known[grant_id] = grant.account_id if grant is not None and is_good else None
-    return known[grant_id]
+        known[grant_id] = await tx.grants.get(GrantId(grant_id))
+    grant = known[grant_id]
+    if grant is None or owner not in (None, grant.user_id) or not grant.covers(str(asked["graph_id"])):
+        return None
+    return grant.account_id if grant.is_good(now) else None
 
 
 async def _purse(tx: Transaction, account_id: AccountId, held: int, runs: int) -> Purse:

@@ -10,9 +10,10 @@ from duly.domain.explanations import (
     WorkflowRunFacts,
     explain_execution,
     explain_group,
+    explain_unput,
     explain_workflow_run,
 )
-from duly.domain.groups import MOST_MEMBERS, Member, MemberState, UnknownGroup
+from duly.domain.groups import MOST_MEMBERS, Member, MemberState, UnknownGroup, member_of
 from duly.domain.ids import GrantId, GroupId, JobId
 from duly.domain.instants import Instant
 from duly.domain.jobs import FinishedJob, Job
@@ -29,6 +30,19 @@ async def why_group(tx: Transaction, group_id: GroupId, asking: Asking) -> Expla
         raise UnknownGroup(group_id)
     members = await tx.groups.members(group.id, most=MOST_MEMBERS)
     return explain_group(GroupFacts(group=group, members=members, now=asking.now, jobs=await _jobs_of(tx, members)))
+
+
+async def why_unput(tx: Transaction, job_id: JobId, asking: Asking) -> Explained | None:
+    """Of an id that a member of a group has for its job, while there is no such job."""
+    named = await tx.groups.member_of_chain(job_id)
+    if named is None:
+        return None
+    group_id, place = member_of(named)
+    group = await tx.groups.get(group_id)
+    members = await tx.groups.members(group_id, after=place - 1, most=1)
+    if group is None or not members or asking.owner not in (None, group.owner):
+        return None
+    return explain_unput(group, members[0])
 
 
 async def _jobs_of(tx: Transaction, members: list[Member]) -> dict[JobId, Job | FinishedJob]:

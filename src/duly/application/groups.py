@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from duly.application.estimates import estimate_in
+from duly.application.estimates import Work, estimate_in
 from duly.application.pace import Pace
 from duly.application.places import Places
 from duly.application.templates import template_known
@@ -166,8 +166,9 @@ class Groups:
             raise GroupAlreadyEnded(group.id, group.status)
         members = await tx.groups.members(group.id, most=group.size)
         again = tuple(each for each in members if not (each.state.is_open or each.state.ended_well))
-        works = [(each.snapshot.new.kind, each.snapshot.new.payload) for each in again]
-        return Again(group=group, members=again, cost=await estimate_in(tx, works, self.prices, owner=group.owner))
+        works = [Work(each.snapshot.new.kind, each.snapshot.new.payload, group.owner) for each in again]
+        cost = await estimate_in(tx, works, self.prices, now=self.storage.clock.now())
+        return Again(group=group, members=again, cost=cost)
 
     async def retry(
         self, group_id: str, *, owner: str | None, cap: int | None = None, max_cost: Amount | None = None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from duly.application.call_backs import waits_for_call_back
 from duly.application.graph_jobs import standing_in
 from duly.application.owners import job_known, owner_of_job
 from duly.application.spending import spending_of
@@ -57,7 +58,10 @@ async def wait_of(tx: Transaction, job: Job, asking: Asking, execution: Executio
     told = Wait(now=asking.now, warning=warning_about(job.kind, known))
     match job.state:
         case JobState.BACKOFF:
-            return replace(told, reviews=await _open_reviews(tx, execution or await execution_of(tx, job)))
+            executed = execution or await execution_of(tx, job)
+            is_silent = executed is not None and waits_for_call_back(executed) and executed.waiting_job == job.id
+            by = executed.called_back_by if executed is not None and is_silent else None
+            return replace(told, reviews=await _open_reviews(tx, executed), called_back_by=by)
         case JobState.WAITING if job.lane is not None:
             head = await tx.why.head(job.lane)
             seen = None if head is None or not await _may_see(tx, head, asking) else head

@@ -18,6 +18,7 @@ from duly.domain.executions import GRAPH_RUN
 from duly.domain.ids import JobId, JobKey, Lane, Owner, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import (
+    BEFORE_ALL,
     Crowd,
     Entry,
     FinishedJob,
@@ -26,6 +27,7 @@ from duly.domain.jobs import (
     JobState,
     JobStatus,
     NewJob,
+    Place,
     Put,
     PutOutcome,
     UnknownJob,
@@ -207,6 +209,30 @@ class Jobs:
 
         async def work(tx: Transaction) -> list[Job]:
             return await tx.jobs.upcoming(pool, most)
+
+        return await self.storage.read(work)
+
+    async def queued(
+        self, pool: PoolName, *, owner: str | None, after: Place | None = None, most: int = 100
+    ) -> list[tuple[int, Job]]:
+        """A page of what is ready in a pool, each with its place in the order in which it will run.
+
+        Places count everybody's jobs, an owner is shown its own; `after` is where the last one seen was.
+        """
+        whole_number_of(most, field="most", least=1, most=MOST_LISTED)
+        whose = None if owner is None else Owner(text_of(owner, field="owner"))
+
+        async def work(tx: Transaction) -> list[tuple[int, Job]]:
+            found = await tx.jobs.queued(pool, whose, after=after or BEFORE_ALL, most=most)
+            page, last, place = list[tuple[int, Job]](), BEFORE_ALL, 0
+            for job in found:
+                here = Place(*job.order)
+                # Between an owner's own are others'; without one, only before the first.
+                is_next = owner is None and page
+                place += 1 if is_next else await tx.jobs.count_queued(pool, after=last, through=here)
+                last = here
+                page.append((place, job))
+            return page
 
         return await self.storage.read(work)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from duly.application.estimates import estimate_in
+from duly.application.estimates import Work, estimate_in
 from duly.application.graph_jobs import key_to_execute_anew
 from duly.application.job_facts import execution_of
 from duly.application.owners import job_known, owner_of_job
@@ -12,7 +12,7 @@ from duly.domain.amounts import Amount
 from duly.domain.errors import DulyError, Unavailable
 from duly.domain.estimates import Estimate
 from duly.domain.executions import GRAPH_RUN
-from duly.domain.groups import GroupMode, GroupRunning, GroupStatus, member_of
+from duly.domain.groups import GroupRunning, member_of
 from duly.domain.ids import JobId, MemberId, Owner, PoolName
 from duly.domain.instants import Instant
 from duly.domain.jobs import FinishedJob, Put, PutOutcome, UnknownJob
@@ -127,7 +127,7 @@ class Retries:
         found = await self._found(which, owner, cap + 1)
         jobs = tuple(job.id for job in found[:cap])
         more = len(found) > cap
-        cost = await self._estimate(found[:cap], owner)
+        cost = await self._estimate(found[:cap])
         if dry_run:
             return Retried(jobs=jobs, more=more, cost=cost)
         cost.require_within(max_cost)
@@ -142,13 +142,15 @@ class Retries:
                 skipped.append((job_id, str(error)))
         return Retried(jobs=jobs, more=more, cost=cost, puts=tuple(puts), skipped=tuple(skipped))
 
-    async def _estimate(self, jobs: Sequence[FinishedJob], owner: str | None) -> Estimate:
+    async def _estimate(self, jobs: Sequence[FinishedJob]) -> Estimate:
+        now = self.storage.clock.now()
+
         async def work(tx: Transaction) -> Estimate:
             runs = [await tx.ledger.get(job.ledger_run) for job in jobs if job.ledger_run and job.kind == GRAPH_RUN]
             schedules = [run.schedule_id for run in runs if run is not None]
-            anew = [(job.kind, job.payload) for job in jobs if not await _went_well(tx, job)]
+            anew = [await _work_of(tx, job) for job in jobs if not await _went_well(tx, job)]
             settled = len(jobs) - len(anew)
-            return await estimate_in(tx, anew, self.prices, owner=owner, settled=settled, schedules=schedules)
+            return await estimate_in(tx, anew, self.prices, now=now, settled=settled, schedules=schedules)
 
         return await self.storage.read(work)
 
@@ -165,6 +167,11 @@ class Retries:
         return found[:most]
 
 
+async def _work_of(tx: Transaction, job: FinishedJob) -> Work:
+    """What costs nothing whosever it is needs no look at that."""
+    return Work(job.kind, job.payload, await owner_of_job(tx, job) if job.kind == GRAPH_RUN else None)
+
+
 async def _went_well(tx: Transaction, failed: FinishedJob) -> bool:
     """A graph's outcome that the job's worker could not tell any more: trying again tells it, and executes nothing."""
     execution = await execution_of(tx, failed)
@@ -172,7 +179,7 @@ async def _went_well(tx: Transaction, failed: FinishedJob) -> bool:
 
 
 async def _reopened(tx: Transaction, last: FinishedJob) -> MemberId | None:
-    """A member's group runs again. One that goes in order, or is being cancelled, has to have ended first."""
+    """A member's group runs again."""
     member = await tx.groups.member_of_chain(last.chain)
     if member is None:
         return None
@@ -180,8 +187,7 @@ async def _reopened(tx: Transaction, last: FinishedJob) -> MemberId | None:
     group = await tx.groups.lock(group_id)
     if group is None or await tx.groups.member_of_chain(last.chain) is None:
         return None  # replaced, or forgotten, while we waited
-    is_busy = group.mode is GroupMode.SEQUENTIAL or group.cancel_reason is not None
-    if is_busy and group.status is GroupStatus.RUNNING:
+    if not group.takes_retries:
         raise GroupRunning(group_id)
     await tx.groups.revive(member)
     return member

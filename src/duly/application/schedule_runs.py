@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from duly.application.batch import MOST_ROWS, Batch, Drawn, draw
-from duly.application.estimates import estimate_in
+from duly.application.estimates import Work, estimate_in
 from duly.application.graph_grants import GraphGrants
 from duly.application.pace import Pace
 from duly.application.places import Places
@@ -60,9 +60,9 @@ class ScheduleRuns(ScheduleLooks):
         return await self.storage.read(work)
 
     async def _estimate(self, tx: Transaction, schedule: Schedule, runs: int) -> Estimate:
-        work = (schedule.target.kind, schedule.target.payload)
-        prices = self.graphs.prices
-        return await estimate_in(tx, [work] * runs, prices, owner=schedule.owner, schedules=[schedule.id])
+        work = Work(schedule.target.kind, schedule.target.payload, schedule.owner, times=runs)
+        now = self.storage.clock.now()
+        return await estimate_in(tx, [work] if runs else [], self.graphs.prices, now=now, schedules=[schedule.id])
 
     async def backfill(
         self,
@@ -89,9 +89,10 @@ class ScheduleRuns(ScheduleLooks):
             await _require_as_shown(tx, schedule, expected_revision, own_key)
             asked = backfill_of(schedule.cadence, start, end, cap=cap, now=drawn.now)
             asked.require_fit()
-            if max_cost is not None:
-                (await self._estimate(tx, schedule, asked.count)).require_within(max_cost)
             slots = [instant // SECOND for instant in asked.instants]
+            if max_cost is not None:
+                begun = {run.scheduled_for // SECOND for run in await tx.ledger.by_key(schedule.id, own_key)}
+                (await self._estimate(tx, schedule, len(set(slots) - begun))).require_within(max_cost)
             return await self._add(tx, schedule, slots, drawn, kind=RunKind.BACKFILL, own_key=own_key)
 
         return await self.storage.transact(work)

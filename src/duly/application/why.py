@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from duly.application.audit import EVER
-from duly.application.flow_facts import why_execution, why_group, why_workflow_run
+from duly.application.flow_facts import why_execution, why_group, why_unput, why_workflow_run
 from duly.application.job_facts import Asking, job_facts, wait_of
-from duly.application.owners import job_known
 from duly.application.spending import spending_in
 from duly.domain.audit import Timekeeping
 from duly.domain.coverage import OUTAGE_AFTER
@@ -26,7 +25,7 @@ from duly.domain.explanations import (
 )
 from duly.domain.ids import GroupId, JobId, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant, Micros
-from duly.domain.jobs import FinishedJob, Job, JobState
+from duly.domain.jobs import FinishedJob, Job, JobState, UnknownJob
 from duly.domain.runs import Arrears, Run, RunKind, UnknownRun
 from duly.domain.schedules import Schedule, UnknownSchedule
 from duly.domain.texts import text_of
@@ -83,9 +82,9 @@ class Why:
     async def _of(self, tx: Transaction, named: str, asking: Asking) -> Explanation | Explained:
         try:
             if named.startswith("job_"):
-                job = await job_known(tx, JobId(named), asking.owner)
-                if job.ledger_run is None:
-                    return await _job(tx, job.id, asking)
+                job = await tx.jobs.get(JobId(named))
+                if job is None or job.ledger_run is None:
+                    return await _job(tx, JobId(named), asking)
                 return await self._run(tx, job.ledger_run, asking)
             if named.startswith("run_"):
                 return await self._run(tx, RunId(named), asking)
@@ -183,7 +182,12 @@ async def _found(tx: Transaction, schedule_id: ScheduleId, owner: str | None) ->
 
 
 async def _job(tx: Transaction, job_id: JobId, asking: Asking) -> Explained:
-    return explain_job(await job_facts(tx, job_id, asking))
+    try:
+        return explain_job(await job_facts(tx, job_id, asking))
+    except UnknownJob:
+        if (unput := await why_unput(tx, job_id, asking)) is None:
+            raise
+        return unput
 
 
 async def _waits(tx: Transaction, jobs: Sequence[Job | FinishedJob], asking: Asking) -> Sequence[str]:

@@ -1,6 +1,7 @@
 """`duly job` queue, move and reorder: the order in which a pool will run what is ready."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from duly.cli import exits
@@ -12,7 +13,7 @@ from duly.cli.shapes import at, queued_job_shape
 from duly.cli.store import changing
 from duly.domain.errors import InvalidInput
 from duly.domain.ids import JobId, PoolName
-from duly.domain.jobs import Job
+from duly.domain.jobs import Job, JobState, Place, UnknownJob
 from duly.domain.pools import DEFAULT_POOL
 
 if TYPE_CHECKING:
@@ -49,19 +50,19 @@ def _define_places(move_: Parser) -> None:
 def show_queue(options: Options) -> None:
     async def fetch(queue: "Queue") -> Sequence[tuple[int, Job]]:
         pool = (await queue.pools.get(PoolName(options.pool))).name
-        places = await queue.jobs.places(pool, owner=None)
-        return places[_seen(options, places) :][: options.most]
+        return await queue.jobs.queued(pool, owner=None, after=await _seen(queue, options, pool), most=options.most)
 
     show_list(options, _listing(f"nothing is ready in pool {options.pool}"), fetch)
 
 
-def _seen(options: Options, places: Sequence[tuple[int, Job]]) -> int:
-    """How many come before what is asked for."""
+async def _seen(queue: "Queue", options: Options, pool: PoolName) -> Place | None:
+    """Where in the order what is asked for begins."""
     if options.after is None:
-        return 0
-    for count, (_, job) in enumerate(places, start=1):
-        if job.id == options.after:
-            return count
+        return None
+    with suppress(UnknownJob):
+        job = await queue.jobs.find(JobId(options.after), owner=None)
+        if isinstance(job, Job) and job.state is JobState.READY and job.pool == pool:
+            return Place(*job.order)
     raise InvalidInput("--after", f"{options.after[:60]} is not ready any more", fix="begin again without it")
 
 

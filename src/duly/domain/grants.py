@@ -31,6 +31,9 @@ class Grant:
     def covers(self, graph_id: str) -> bool:
         return EVERY_GRAPH in self.scopes or f"{_PREFIX}{graph_id}" in self.scopes
 
+    def is_good(self, now: Instant) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+
     def require_good(self, now: Instant) -> None:
         """A grant that is both is revoked: somebody said so."""
         if self.revoked_at is not None:

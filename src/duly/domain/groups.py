@@ -140,6 +140,12 @@ class Group:
     created_at: Instant
     ended_at: Instant | None = None
 
+    @property
+    def takes_retries(self) -> bool:
+        """Of single members. One that goes in order, or is being cancelled, has to have ended first."""
+        is_busy = self.mode is GroupMode.SEQUENTIAL or self.cancel_reason is not None
+        return not (is_busy and self.status is GroupStatus.RUNNING)
+
     def stops_after(self, state: MemberState) -> str | None:
         """Why nothing follows a member that ended so, or None if the next one does."""
         if state.ended_well or not self.stop_on_failure:

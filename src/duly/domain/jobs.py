@@ -93,6 +93,18 @@ class NewJob:
         return tuple(sorted(names))
 
 
+class Place(NamedTuple):
+    """Where a job is in its pool's order; lesser ones run first."""
+
+    rank: int
+    position: int
+    created_at: int
+    id: str
+
+
+BEFORE_ALL = Place(-(2**63), -(2**63), -(2**63), "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A live job as the store has it. Its order within the pool is (rank, position, created_at, id)."""

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from duly.domain.ids import JobId, PoolName
-from duly.domain.jobs import Job
+from duly.domain.jobs import Job, Place
 from duly.domain.pools import UnknownPool
 from duly.http.answers import json_answer, page_answer
 from duly.http.cursors import InvalidCursor, position_from
@@ -74,12 +74,11 @@ async def list_queue(visit: Visiting, name: Name, limit: Limit = 50, cursor: Cur
         pool = await visit.queue.pools.get(PoolName(name))
     except UnknownPool as unknown:
         raise not_found(unknown) from unknown
-    places = await visit.queue.jobs.places(pool.name, owner=visit.sees)
-    unseen = [(place, job) for place, job in places if after is None or job.order > after]
+    found = await visit.queue.jobs.queued(pool.name, owner=visit.sees, after=after, most=limit + 1)
     return page_answer(
         Page[wire.QueuedJob],
         lambda each: wire.queued_job_shape(*each),
-        unseen,
+        found,
         limit,
         "queue",
         key=lambda each: _place_text(each[1]),
@@ -95,7 +94,7 @@ def _place_text(job: Job) -> str:
     return ",".join(map(str, job.order))
 
 
-def _place_from(cursor: str | None) -> tuple[int, int, int, str] | None:
+def _place_from(cursor: str | None) -> Place | None:
     position = position_from(cursor, "queue")
     if position is None:
         return None
@@ -106,4 +105,6 @@ def _place_from(cursor: str | None) -> tuple[int, int, int, str] | None:
         rank, place, created_at = map(int, numbers)
     except ValueError:
         raise InvalidCursor from None
-    return rank, place, created_at, job_id
+    if not job_id.isprintable() or any(not -(2**63) <= each < 2**63 for each in (rank, place, created_at)):
+        raise InvalidCursor
+    return Place(rank, place, created_at, job_id)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from duly.domain.ids import JobId, JobKey, Owner, PoolName
 from duly.domain.instants import Instant
-from duly.domain.jobs import Crowd, Entry, FinishedJob, Job, JobState, JobStatus, Put
+from duly.domain.jobs import Crowd, Entry, FinishedJob, Job, JobState, JobStatus, Place, Put
 from duly.domain.payloads import Payload
 
 
@@ -34,6 +34,12 @@ class JobStore(Protocol):
 
     async def upcoming(self, pool: PoolName, most: int) -> list[Job]:
         """What is ready in a pool, in the order in which it will run."""
+
+    async def queued(self, pool: PoolName, owner: Owner | None, *, after: Place, most: int) -> list[Job]:
+        """The same after a place in that order, of one owner if one is named."""
+
+    async def count_queued(self, pool: PoolName, *, after: Place, through: Place) -> int:
+        """How many are ready from after one place through another."""
 
     async def live(
         self, owner: Owner | None, *, pool: PoolName | None, state: JobState | None, after: JobId | None, most: int

@@ -4,6 +4,7 @@ from duly.domain.explanations.explanation import Explanation
 from duly.domain.explanations.facts import Explained, Fact, NothingKnown, Subject
 from duly.domain.explanations.groups import GroupFacts, explain_group
 from duly.domain.explanations.jobs import JobFacts, explain_job
+from duly.domain.explanations.members import explain_unput
 from duly.domain.explanations.schedules import ScheduleFacts, explain_schedule
 from duly.domain.explanations.slots import RunFacts, SlotFacts, explain_run, explain_slot
 from duly.domain.explanations.spending import Spending
@@ -32,6 +33,7 @@ __all__ = [
     "explain_run",
     "explain_schedule",
     "explain_slot",
+    "explain_unput",
     "explain_workflow_run",
     "waiting_in_words",
 ]

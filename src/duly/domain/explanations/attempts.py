@@ -31,13 +31,15 @@ def attempt_in_words(job: FinishedJob, by_hand: Mapping[JobId, Instant]) -> Fact
     return Fact(f"attempt_{job.status.lower()}", sentence, (job.id,))
 
 
-def end_in_words(last: FinishedJob) -> Iterator[Fact]:
-    """Why the chain ended with this one, and how to go on."""
+def end_in_words(last: FinishedJob, by_hand: Mapping[JobId, Instant], *, may_retry: bool = True) -> Iterator[Fact]:
+    """Why the chain ended with this one, and how to go on if it may."""
     if last.status is JobStatus.FAILED:
         if not last.retryable:
             yield Fact("not_retryable", "It is not tried again by itself: its last failure says it would not help.")
         elif last.attempt >= last.max_attempts:
-            left = f"its policy allows {counted(last.max_attempts, 'attempt')}"
+            # Every retry by hand renews what the policy allows, so then the count is of both.
+            allows = "its policy and retries by hand allow" if by_hand else "its policy allows"
+            left = f"{allows} {counted(last.max_attempts, 'attempt')}"
             yield Fact("exhausted", f"It is not tried again by itself: {left}, and all are used up.")
-    if last.status in (JobStatus.FAILED, JobStatus.CANCELLED):
+    if may_retry and last.status in (JobStatus.FAILED, JobStatus.CANCELLED):
         yield Fact("next", f"Retry it with `duly job retry {last.id}`.", (last.id,))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from duly.domain.explanations.attempts import attempt_in_words, end_in_words
-from duly.domain.explanations.facts import Explained, Fact, Subject
+from duly.domain.explanations.facts import Explained, Fact, Subject, counted
 from duly.domain.explanations.spending import Spending, spending_in_words
 from duly.domain.explanations.waiting import Wait, waiting_in_words
 from duly.domain.groups import Group, Member
@@ -12,6 +12,8 @@ from duly.domain.ids import JobId
 from duly.domain.instants import Instant, written
 from duly.domain.jobs import FinishedJob, Job, JobState, JobStatus
 from duly.domain.templates import Origin
+
+MOST_ATTEMPTS_TOLD = 20
 
 _ANSWERS = {
     JobStatus.COMPLETED: "ran",
@@ -42,7 +44,7 @@ class JobFacts:
 def explain_job(facts: JobFacts) -> Explained:
     last = facts.chain[-1]
     told = [_what(facts), *_belongs(facts)]
-    told += [attempt_in_words(each, facts.by_hand) for each in facts.chain if isinstance(each, FinishedJob)]
+    told += _attempts(facts)
     if isinstance(last, Job):
         if (asked_at := facts.by_hand.get(last.id)) is not None:
             sentence = f"Attempt {last.attempt} ({last.id}) was asked for by hand at {written(asked_at)}."
@@ -51,8 +53,18 @@ def explain_job(facts: JobFacts) -> Explained:
     if facts.spending is not None:
         told = _spent(told, facts.spending, facts.now)
     if isinstance(last, FinishedJob):
-        told += end_in_words(last)
+        told += end_in_words(last, facts.by_hand, may_retry=facts.group is None or facts.group.takes_retries)
     return Explained(subject=Subject.JOB, id=facts.job.id, answer=answer_of(last), facts=told)
+
+
+def _attempts(facts: JobFacts) -> Iterator[Fact]:
+    """The newest of them, which say why it is as it is now."""
+    ended = [each for each in facts.chain if isinstance(each, FinishedJob)]
+    if untold := len(ended[:-MOST_ATTEMPTS_TOLD]):
+        said = f"{counted(untold, 'earlier attempt')} {'is' if untold == 1 else 'are'} not told here"
+        yield Fact("earlier_attempts", f"{said}; GET /api/v1/jobs/{facts.job.id}/chain lists them.", (facts.job.id,))
+    for each in ended[-MOST_ATTEMPTS_TOLD:]:
+        yield attempt_in_words(each, facts.by_hand)
 
 
 def answer_of(last: Job | FinishedJob) -> str:

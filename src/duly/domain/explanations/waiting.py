@@ -54,6 +54,7 @@ class Wait:
     warning: str | None = None
     session: SeenSession | None = None
     reviews: Sequence[Review] = ()
+    called_back_by: Instant | None = None
 
 
 def waiting_in_words(job: Job, wait: Wait) -> list[Fact]:
@@ -74,6 +75,9 @@ def _state(job: Job, wait: Wait) -> Iterator[Fact]:
         case JobState.BACKOFF if wait.reviews:
             for review in wait.reviews:
                 yield Fact("waits_for_review", review.waiting_in_words, (review.id,))
+        case JobState.BACKOFF if wait.called_back_by is not None:
+            until = written(wait.called_back_by)
+            yield Fact("waits_for_call_back", f"It waits until {until} for its executor to call back.")
         case JobState.BACKOFF:
             yield _due(job, wait, "retry_due")
         case JobState.WAITING:

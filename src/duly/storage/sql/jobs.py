@@ -16,6 +16,7 @@ from duly.domain.jobs import (
     JobState,
     JobStatus,
     NewJob,
+    Place,
     Put,
     PutOutcome,
     SlotJob,
@@ -221,6 +222,19 @@ class SqlJobs:
 
     async def upcoming(self, pool: PoolName, most: int) -> list[Job]:
         return [job_from_row(row) for row in await self._x.fetch("upcoming", pool=pool, most=most)]
+
+    async def queued(self, pool: PoolName, owner: Owner | None, *, after: Place, most: int) -> list[Job]:
+        asked = {"pool": pool, "most": most, **after._asdict()}
+        if owner is None:
+            rows = await self._x.fetch("queue_page", **asked)
+        else:
+            rows = await self._x.fetch("queue_page_of_owner", owner=owner, **asked)
+        return [job_from_row(row) for row in rows]
+
+    async def count_queued(self, pool: PoolName, *, after: Place, through: Place) -> int:
+        last = {f"last_{name}": value for name, value in through._asdict().items()}
+        ((count,),) = await self._x.fetch("count_in_order", pool=pool, **after._asdict(), **last)
+        return int(count)
 
     async def live(
         self, owner: Owner | None, *, pool: PoolName | None, state: JobState | None, after: JobId | None, most: int

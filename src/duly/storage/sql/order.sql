@@ -29,3 +29,21 @@ UPDATE jobs SET priority = :priority,
                ELSE jobs.position - CAST(:priority AS bigint) * ageing_ms * 1000 END
           FROM pools WHERE name = jobs.pool)
 WHERE id = :id AND state NOT IN ('claimed', 'running') RETURNING id
+
+-- name: queue_page
+-- What a pool will run after a place in its order, which a job need not have any more.
+SELECT {job_columns} FROM jobs
+WHERE pool = :pool AND state = 'ready' AND (rank, position, created_at, id) > (:rank, :position, :created_at, :id)
+ORDER BY {in_order} LIMIT :most
+
+-- name: queue_page_of_owner
+SELECT {job_columns} FROM jobs
+WHERE pool = :pool AND state = 'ready' AND (rank, position, created_at, id) > (:rank, :position, :created_at, :id)
+  AND {is_of_owner}
+ORDER BY {in_order} LIMIT :most
+
+-- name: count_in_order
+-- From after one place in a pool's order through another.
+SELECT count(*) FROM jobs
+WHERE pool = :pool AND state = 'ready' AND (rank, position, created_at, id) > (:rank, :position, :created_at, :id)
+  AND (rank, position, created_at, id) <= (:last_rank, :last_position, :last_created_at, :last_id)
