@@ -65,7 +65,8 @@ async def _loaded(file: Path, screen: Screen) -> Duly | None:
     try:
         return await asyncio.to_thread(load, str(file))
     except AppNotLoaded as error:
-        screen.complain(f"{error.reason}".replace(f"{file}:", f"{file.name}:"))
+        fix = f" ({error.fix})" if error.fix else ""
+        screen.complain(f"{error.reason}{fix}".replace(f"{file}:", f"{file.name}:"))
         if error.trace:
             screen.say(error.trace.rstrip())
         return None
