@@ -183,7 +183,8 @@ class _Dev:
         say(f"duly {__version__}  {url}  database {_shown(self._queue.settings)}  times in {self._screen.zone_name}")
         say(f"the API is explained at {url}/docs")
         if app is None:
-            say(f"no program runs; it begins when {program.name} loads")
+            how = "" if program.is_file() else f"; `{self._options.command} init` writes one"
+            say(f"no program runs; it begins when {program.name} loads{how}")
         elif not program.is_file():
             say(f"this is a demo; `{self._options.command} init` writes a {program.name} of your own")
             if not demo.has_graphs():
