@@ -29,6 +29,10 @@ def world(store: str, place: str) -> World:
     return world
 
 
+async def answers(call: Any) -> Any:
+    return {}
+
+
 async def fails(call: Any) -> Any:
     raise LookupError("no news")
 
@@ -185,7 +189,7 @@ async def failed_graphs(world: World, home: House, *keys: str) -> None:
 
 @pytest.mark.req("OWN-05")
 async def test_a_bulk_retry_shows_its_cost_and_that_a_known_outcome_costs_nothing(world: World) -> None:
-    home = await house(world.queue, fails)
+    home = await house(world.queue, answers)
     await home.executions.execute(home.asks("done"))
     await failed_graphs(world, home, "done", "one", "two")
     await world.put("work", retry=ONCE)
@@ -254,3 +258,18 @@ async def test_a_groups_retry_beyond_its_caps_changes_nothing(world: World) -> N
     await (await world.hand()).work_off()
     with pytest.raises(GroupAlreadyEnded):
         await groups.preview_retry(whole.id, owner="ann")
+
+
+@pytest.mark.req("OWN-05", error=True)
+async def test_somebody_elses_grant_in_ones_params_shows_nothing_of_its_account(world: World) -> None:
+    home = await house(world.queue, fails)
+    params = {"graph_id": "python:g", "grant_id": home.grant_id, "input": {}, "max_cost": "0.25"}
+    job = new(GRAPH_RUN, params=params, retry=ONCE)
+    group = await world.queue.groups.create(NewGroup(members=[NewMember(job=job)]), owner="eve")
+    hand = await world.hand()
+    await hand.fail(*await hand.claim())
+
+    of_group = await world.queue.groups.preview_retry(group.id, owner="eve")
+    in_bulk = await world.queue.jobs.retry_failed(FailedFilter(), owner="eve", cap=9)
+
+    assert (of_group.cost.purses, in_bulk.cost.purses, in_bulk.cost.runs) == ((), (), 1)

@@ -18,7 +18,7 @@ from duly.domain.templates import NewTemplate
 from duly.ports.clock import Clock
 from duly.ports.storage import Storage, Work
 from tests.contracts.graphs import GRAPH, PatientClock, house
-from tests.contracts.world import WIDE, ClockedStorage, T, World
+from tests.contracts.world import WIDE, ClockedStorage, Hand, T, World
 
 SLOT = "news:2030-01-01T00:00:00Z"
 
@@ -193,6 +193,119 @@ async def test_a_slot_that_is_tried_again_by_hand_has_the_outcome_that_its_key_h
 
     assert isinstance(ending, Ending)
     assert (again.ledger_run, ending.status, len(await keys(world))) == (None, JobStatus.COMPLETED, 1), ending.error
+
+
+class Fickle:
+    """Fails as often as it is told to."""
+
+    def __init__(self, *, fails: int) -> None:
+        self.fails = fails
+        self.calls = 0
+
+    async def __call__(self, _: Any) -> dict[str, Any]:
+        self.calls += 1
+        if self.calls <= self.fails:
+            raise RuntimeError("not yet")
+        return {"n": self.calls}
+
+
+class Retried:
+    """A job that has a graph executed, run by a worker and tried again by hand."""
+
+    def __init__(self, world: World, graph: Any) -> None:
+        registry = Registry()
+        registry.add(GRAPH, graph)
+        self.world = world
+        self.handler = world.queue.graph_runs(registry)
+
+    async def run(self, hand: Hand, *, dies: bool = False) -> Ending:
+        (claimed,) = await hand.claim()
+        ending = await self.handler(claimed)
+        assert isinstance(ending, Ending)
+        await (hand.fail(claimed) if dies else hand.finish(claimed, ending=ending))
+        return ending
+
+
+@pytest.mark.req("DEC-007")
+@pytest.mark.parametrize("of_a_slot", [True, False])
+async def test_what_failed_is_executed_anew_when_a_person_tries_it_again(world: World, of_a_slot: bool) -> None:
+    await house(world.queue, answers)
+    if of_a_slot:
+        target = Target(kind="graph.run", params={"graph_id": GRAPH}, pool=WIDE)
+        await world.queue.schedules.create(owner="ann", schedule_id="a", cadence=every("1h"), target=target)
+        job_id = JobId(str((await world.queue.schedules.run_now("a", owner="ann", key="k")).job_id))
+    else:
+        (grant,) = await world.queue.grants.list(owner="ann")
+        await puts_from_a_template(world, "ann", grant_id=grant.id)
+        ((job_id,),) = await world.rows("SELECT id FROM jobs")
+    retried, hand = Retried(world, graph := Fickle(fails=2)), await world.hand()
+    try:
+        endings = [await retried.run(hand)]
+        for attempt in range(2):
+            await world.queue.jobs.retry(job_id, owner="ann", key=f"press {attempt}")
+            endings.append(await retried.run(hand))
+    finally:
+        await retried.handler.close()
+
+    assert [ending.status for ending in endings] == [JobStatus.FAILED, JobStatus.FAILED, JobStatus.COMPLETED]
+    assert graph.calls == 3
+    first = min(await keys(world))
+    assert sorted(await keys(world)) == [first, f"{first}/2", f"{first}/3"]
+    schedules = await world.rows("SELECT DISTINCT schedule_id FROM holds")
+    assert schedules == [("a",) if of_a_slot else (None,)]
+    await world.keeps_the_laws()
+
+
+@pytest.mark.req("GRAPH-16")
+async def test_a_schedule_may_have_any_name_and_its_graph_is_executed(world: World) -> None:
+    await house(world.queue, answers)
+    target = Target(kind="graph.run", params={"graph_id": GRAPH}, pool=WIDE)
+    names = ["mörgen früh", "m%C3%B6rgen%20fr%C3%BCh", "~m%C3%B6rgen%20fr%C3%BCh", "晨" * 64]
+    for name in names:
+        await world.queue.schedules.create(owner="ann", schedule_id=name, cadence=every("1h"), target=target)
+        await world.queue.schedules.run_now(name, owner="ann", key="k")
+
+    endings = [await run(world) for _ in names]
+
+    assert [ending.status for ending in endings if isinstance(ending, Ending)] == [JobStatus.COMPLETED] * 4
+    assert len(set(await keys(world))) == 4
+
+
+@pytest.mark.req("DEC-007", error=True)
+async def test_an_execution_anew_whose_worker_dies_is_not_executed_once_more(world: World) -> None:
+    home = await house(world.queue, answers)
+    await puts_from_a_template(world, "ann", grant_id=home.grant_id)
+    ((job_id,),) = await world.rows("SELECT id FROM jobs")
+    retried, hand = Retried(world, graph := Fickle(fails=1)), await world.hand()
+    try:
+        await retried.run(hand)
+        await world.queue.jobs.retry(job_id, owner="ann")
+        await retried.run(hand, dies=True)
+        world.clock.advance(3_600)
+        await world.queue.jobs.stage()
+        ending = await retried.run(hand)
+    finally:
+        await retried.handler.close()
+
+    assert (ending.status, graph.calls) == (JobStatus.COMPLETED, 2)
+    assert sorted(await keys(world)) == [job_id, f"{job_id}/2"]
+
+
+@pytest.mark.req("DEC-007")
+async def test_a_key_that_is_too_long_for_a_number_is_executed_anew_under_its_chain(world: World) -> None:
+    home = await house(world.queue, answers)
+    given = {"graph_id": GRAPH, "grant_id": home.grant_id, "key": "k" * 255}
+    job_id = await world.put("graph.run", params=given)
+    retried, hand = Retried(world, graph := Fickle(fails=1)), await world.hand()
+    try:
+        await retried.run(hand)
+        await world.queue.jobs.retry(job_id)
+        ending = await retried.run(hand)
+    finally:
+        await retried.handler.close()
+
+    assert (ending.status, graph.calls) == (JobStatus.COMPLETED, 2)
+    assert sorted(await keys(world)) == [f"{job_id}/2", "k" * 255]
 
 
 async def waits(_: Any) -> GraphResult:

@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from duly import every
 from duly.application.registrar import key_of
 from duly.application.schedule_runs import LONGEST_KEY
 from duly.domain.errors import InvalidInput
+from duly.domain.executions import execution_key_of
 from duly.domain.groups import member_id
 from duly.domain.ids import GroupId, Owner, RunId, ScheduleId
 from duly.domain.instants import SECOND, Instant
-from duly.domain.keys import key_of_own_run
+from duly.domain.keys import in_ascii, key_of_own_run
 from duly.domain.policies import Policies
 from duly.domain.runs import Run, RunKind
 from duly.domain.schedules import LONGEST_ID, Target, new_schedule, schedule_of_key, slot_key, slot_of_key
@@ -143,3 +144,22 @@ def test_an_id_that_only_looks_like_it_is_taken(schedule_id: str) -> None:
 @pytest.mark.parametrize("key", ["x" * LONGEST_KEY, ":" * LONGEST_KEY, "#" + "x" * (LONGEST_KEY - 1)])
 def test_the_longest_key_of_the_longest_id_fits_where_keys_go(key: str) -> None:
     assert len(key_of_own_run(f"backfill:{key}", slot_key(ScheduleId("s" * LONGEST_ID), 0))) <= 255
+
+
+@given(st.lists(st.text(min_size=1, max_size=300), min_size=2, max_size=2, unique=True))
+@example(["mö", "m%C3%B6"])
+@example(["mö", "~m%C3%B6"])
+@example(["~", "~~"])
+@example(["x" * 256, "x" * 257])
+@example(["ö" * 255, "~#" + "0" * 64])
+def test_a_header_carries_every_key_and_no_two_become_one(keys: list[str]) -> None:
+    carried = [in_ascii(key) for key in keys]
+
+    assert len(set(carried)) == 2
+    for key in carried:
+        assert execution_key_of(key) == key
+
+
+@pytest.mark.parametrize("key", ["news:2030-01-01T00:00:00Z", "manual:k:news:2030-01-01T00:00:00Z", "100%"])
+def test_a_key_that_a_header_can_carry_stays_as_it_is(key: str) -> None:
+    assert in_ascii(key) == key

@@ -36,10 +36,11 @@ async def estimate_in(
     works: Iterable[Work],
     prices: Prices | None,
     *,
+    owner: str | None,
     settled: int = 0,
     schedules: Sequence[ScheduleId] = (),
 ) -> Estimate:
-    """Of jobs that are about to be put. What no grant covers executes nothing.
+    """Of jobs that are about to be put. What no grant of its owner's covers executes nothing, and shows no account.
 
     `settled` more execute nothing either, because their outcome is known already.
     """
@@ -50,7 +51,7 @@ async def estimate_in(
     for kind, payload in works:
         runs += 1
         asked = _asked(kind, payload)
-        account = None if asked is None else await _account(tx, asked, accounts)
+        account = None if asked is None else await _account(tx, asked, owner, accounts)
         if asked is None or account is None:
             continue
         max_cost, model = asked["max_cost"], asked["model"]
@@ -80,11 +81,14 @@ def _asked(kind: str, payload: Payload) -> Mapping[str, Any] | None:
     return {"grant_id": params.get("grant_id"), "max_cost": amount, "model": named}
 
 
-async def _account(tx: Transaction, asked: Mapping[str, Any], known: dict[str, AccountId | None]) -> AccountId | None:
+async def _account(
+    tx: Transaction, asked: Mapping[str, Any], owner: str | None, known: dict[str, AccountId | None]
+) -> AccountId | None:
     grant_id = str(asked["grant_id"])
     if grant_id not in known:
         grant = await tx.grants.get(GrantId(grant_id))
-        known[grant_id] = None if grant is None or grant.revoked_at is not None else grant.account_id
+        is_good = grant is not None and grant.revoked_at is None and owner in (None, grant.user_id)
+        known[grant_id] = grant.account_id if grant is not None and is_good else None
     return known[grant_id]
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from duly.domain.executions import GRAPH_RUN, Execution, ExecutionEvent
+from duly.application.job_facts import execution_of
+from duly.domain.executions import Execution, ExecutionEvent
 from duly.domain.ids import RunId
 from duly.domain.runs import Run, UnknownRun
 from duly.domain.texts import text_of, whole_number_of
@@ -47,8 +48,6 @@ async def _execution_of(tx: Transaction, run: Run) -> Execution | None:
         found = await tx.executions.by_run(run.run_id)
     else:
         job = None if run.job_id is None else await tx.jobs.get(run.job_id)
-        if job is None or job.kind != GRAPH_RUN:
-            return None
-        found = await tx.executions.by_key(str(job.key or job.chain))
+        found = None if job is None else await execution_of(tx, job)
     grant = None if found is None else await tx.grants.get(found.grant_id)  # type: ignore[arg-type]
     return found if grant is not None and grant.user_id == run.owner else None

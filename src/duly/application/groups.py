@@ -167,7 +167,7 @@ class Groups:
         members = await tx.groups.members(group.id, most=group.size)
         again = tuple(each for each in members if not (each.state.is_open or each.state.ended_well))
         works = [(each.snapshot.new.kind, each.snapshot.new.payload) for each in again]
-        return Again(group=group, members=again, cost=await estimate_in(tx, works, self.prices))
+        return Again(group=group, members=again, cost=await estimate_in(tx, works, self.prices, owner=group.owner))
 
     async def retry(
         self, group_id: str, *, owner: str | None, cap: int | None = None, max_cost: Amount | None = None

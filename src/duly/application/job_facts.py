@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from duly.application.graph_jobs import standing_in
 from duly.application.owners import job_known, owner_of_job
 from duly.application.spending import spending_of
-from duly.domain.executions import GRAPH_RUN, Execution, execution_key_of_job
+from duly.domain.executions import GRAPH_RUN, Execution
 from duly.domain.explanations import Holders, JobFacts, Spending, Wait
 from duly.domain.explanations.facts import MOST_NAMED
 from duly.domain.groups import Group, Member, member_of
@@ -103,13 +104,10 @@ async def execution_of(tx: Transaction, job: Job | FinishedJob) -> Execution | N
     """What a job had executed. An owner writes its params, so those cannot show what is somebody else's."""
     if job.kind != GRAPH_RUN:
         return None
-    owner = await owner_of_job(tx, job)
-    for key in (execution_key_of_job(job.payload, job.key, job.chain), str(job.chain)):
-        execution = await tx.executions.by_key(key)
-        grant = None if execution is None else await tx.grants.get(GrantId(execution.grant_id))
-        if grant is not None and owner in (None, grant.user_id):
-            return execution
-    return None
+    standing = await standing_in(tx, job)
+    execution = await tx.executions.by_key(standing.key)
+    grant = None if execution is None else await tx.grants.get(GrantId(execution.grant_id))
+    return execution if grant is not None and standing.owner in (None, grant.user_id) else None
 
 
 async def _open_reviews(tx: Transaction, execution: Execution | None) -> Sequence[Review]:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from duly.application.estimates import estimate_in
+from duly.application.graph_jobs import key_to_execute_anew
 from duly.application.job_facts import execution_of
 from duly.application.owners import job_known, owner_of_job
 from duly.application.places import Places
 from duly.domain.amounts import Amount
 from duly.domain.errors import DulyError, Unavailable
 from duly.domain.estimates import Estimate
-from duly.domain.executions import GRAPH_RUN, ExecutionStatus
+from duly.domain.executions import GRAPH_RUN
 from duly.domain.groups import GroupMode, GroupRunning, GroupStatus, member_of
 from duly.domain.ids import JobId, MemberId, Owner, PoolName
 from duly.domain.instants import Instant
@@ -89,7 +90,7 @@ class Retries:
             await _keep_owner(tx, last)
             budget = await tx.retries.budget(last)
             again = last.again(new_id=new_id, attempts=budget, now=now, position=position, member=member)
-            await tx.retries.add(again, key=key)
+            await tx.retries.add(again, key=key, execution_key=await key_to_execute_anew(tx, last))
             return Put(new_id, PutOutcome.CREATED)
 
         return await self.storage.transact(work)
@@ -126,7 +127,7 @@ class Retries:
         found = await self._found(which, owner, cap + 1)
         jobs = tuple(job.id for job in found[:cap])
         more = len(found) > cap
-        cost = await self._estimate(found[:cap])
+        cost = await self._estimate(found[:cap], owner)
         if dry_run:
             return Retried(jobs=jobs, more=more, cost=cost)
         cost.require_within(max_cost)
@@ -141,12 +142,13 @@ class Retries:
                 skipped.append((job_id, str(error)))
         return Retried(jobs=jobs, more=more, cost=cost, puts=tuple(puts), skipped=tuple(skipped))
 
-    async def _estimate(self, jobs: Sequence[FinishedJob]) -> Estimate:
+    async def _estimate(self, jobs: Sequence[FinishedJob], owner: str | None) -> Estimate:
         async def work(tx: Transaction) -> Estimate:
             runs = [await tx.ledger.get(job.ledger_run) for job in jobs if job.ledger_run and job.kind == GRAPH_RUN]
             schedules = [run.schedule_id for run in runs if run is not None]
-            anew = [(job.kind, job.payload) for job in jobs if not await _has_outcome(tx, job)]
-            return await estimate_in(tx, anew, self.prices, settled=len(jobs) - len(anew), schedules=schedules)
+            anew = [(job.kind, job.payload) for job in jobs if not await _went_well(tx, job)]
+            settled = len(jobs) - len(anew)
+            return await estimate_in(tx, anew, self.prices, owner=owner, settled=settled, schedules=schedules)
 
         return await self.storage.read(work)
 
@@ -163,10 +165,10 @@ class Retries:
         return found[:most]
 
 
-async def _has_outcome(tx: Transaction, job: FinishedJob) -> bool:
-    """A graph's stands for every attempt of the chain: trying again tells it again, and executes nothing."""
-    execution = await execution_of(tx, job)
-    return execution is not None and execution.status is ExecutionStatus.DONE
+async def _went_well(tx: Transaction, failed: FinishedJob) -> bool:
+    """A graph's outcome that the job's worker could not tell any more: trying again tells it, and executes nothing."""
+    execution = await execution_of(tx, failed)
+    return execution is not None and execution.ok is True
 
 
 async def _reopened(tx: Transaction, last: FinishedJob) -> MemberId | None:

@@ -61,7 +61,8 @@ class ScheduleRuns(ScheduleLooks):
 
     async def _estimate(self, tx: Transaction, schedule: Schedule, runs: int) -> Estimate:
         work = (schedule.target.kind, schedule.target.payload)
-        return await estimate_in(tx, [work] * runs, self.graphs.prices, schedules=[schedule.id])
+        prices = self.graphs.prices
+        return await estimate_in(tx, [work] * runs, prices, owner=schedule.owner, schedules=[schedule.id])
 
     async def backfill(
         self,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from duly.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from duly.domain.ids import JobId, PoolName
 from duly.domain.instants import SECOND, Instant, Micros
+from duly.domain.keys import LONGEST_IN_ASCII, in_ascii
 from duly.domain.payloads import Payload, json_of, payload_of, value_of
 from duly.domain.retries import RetryPolicy
 from duly.domain.schedules import LONGEST_ID
@@ -32,7 +33,7 @@ GRAPH_POOL = PoolName("graphs")
 # Under the same key each of them has the same outcome, so they only make up for workers that died.
 GRAPH_RETRY = RetryPolicy(max_attempts=5, backoff_ms=1_000)
 
-_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+_KEY = re.compile(rf"[\x21-\x7e]{{1,{LONGEST_IN_ASCII}}}", re.ASCII)
 _GRAPH = re.compile(
     r"[a-z][a-z0-9_-]{0,31}:[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(@[A-Za-z0-9][A-Za-z0-9_.-]{0,26})?", re.ASCII
 )
@@ -209,7 +210,7 @@ class ExecutionRequest:
 
 def execution_key_of_job(payload: Payload, key: str | None, chain: str) -> str:
     """The key that a job's graph is executed under: the one its params name, else its slot's, else its own chain."""
-    return str(value_of(payload).get("key") or key or chain)
+    return str(value_of(payload).get("key") or (in_ascii(key) if key else chain))
 
 
 def request_of(key: str, written: Payload) -> ExecutionRequest:

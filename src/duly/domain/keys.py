@@ -1,13 +1,17 @@
 """Keys made of names that people choose: two runs never have one key, whatever their schedules and keys are called."""
 
 import hashlib
+from urllib.parse import quote
 
 from duly.domain.errors import InvalidInput
 
 # What the keys of runs begin with that no cadence planned, so no schedule's id may.
 OWN_PREFIXES = ("manual:", "backfill:")
+LONGEST_IN_ASCII = 255
 _DIGITS = 48
 _MARK = "#"
+_ESCAPED = "~"
+_VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
 def key_of_own_run(own_key: str, slot_key: str) -> str:
@@ -23,6 +27,16 @@ def _one_word(key: str) -> str:
     if ":" not in key and not key.startswith(_MARK):
         return key
     return _MARK + hashlib.sha256(key.encode()).hexdigest()[:_DIGITS]
+
+
+def in_ascii(key: str) -> str:
+    """As a header carries it: what is visible ASCII as it is, anything else escaped, so that no two become one."""
+    if not key.startswith(_ESCAPED) and len(key) <= LONGEST_IN_ASCII and all(letter in _VISIBLE for letter in key):
+        return key
+    escaped = _ESCAPED + quote(key, safe=_VISIBLE.replace("%", ""))
+    if len(escaped) <= LONGEST_IN_ASCII:
+        return escaped
+    return _ESCAPED + _MARK + hashlib.sha256(key.encode()).hexdigest()
 
 
 def schedule_before_slot(text: str) -> str:

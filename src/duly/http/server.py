@@ -68,10 +68,13 @@ async def _begun(server: _Server, serving: asyncio.Future[None]) -> None:
 def _bound(host: str, port: int) -> socket.socket:
     """Bound here: a port that is taken is then an error like any other, not the end of the process."""
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as unknown:
         raise InvalidInput("host", f"{host!r} is no address of this machine: {unknown.strerror}") from unknown
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    family, kind, protocol, _, address = found[0]
+    # With its protocol: the event loop sends at once only on sockets that are said to be TCP. Elsewhere the second half
+    # of an answer waits until the first is acknowledged, which takes 40 ms.
+    listening = socket.socket(family, kind, protocol)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(address)

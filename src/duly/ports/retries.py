@@ -26,7 +26,10 @@ class RetryStore(Protocol):
     async def budget(self, last: FinishedJob) -> int:
         """How many attempts the chain's policy allows, however often they were renewed."""
 
-    async def add(self, job: Job, *, key: str | None) -> None:
+    async def execution_key(self, chain: JobId, attempt: int) -> str | None:
+        """The key that an attempt's graph is executed under, if a person had it executed anew."""
+
+    async def add(self, job: Job, *, key: str | None, execution_key: str | None = None) -> None:
         """Puts the next attempt, last in its order; raises KeyTaken, PoolDraining or UnknownPool."""
 
     async def failed(

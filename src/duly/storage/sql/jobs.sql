@@ -157,8 +157,14 @@ SELECT job_id FROM manual_retries WHERE chain = :chain AND key = :key
 -- The attempt with which the chain's budget was last renewed.
 SELECT max(attempt) FROM manual_retries WHERE chain = :chain
 
+-- name: executed_anew_under
+-- The key of an attempt and of those that follow it by themselves, if its graph was to be executed anew.
+SELECT execution_key FROM manual_retries WHERE chain = :chain AND attempt <= :attempt AND execution_key IS NOT NULL
+ORDER BY attempt DESC LIMIT 1
+
 -- name: record_retry
-INSERT INTO manual_retries (job_id, chain, key, attempt, asked_at) VALUES (:job_id, :chain, :key, :attempt, :now)
+INSERT INTO manual_retries (job_id, chain, key, attempt, asked_at, execution_key)
+VALUES (:job_id, :chain, :key, :attempt, :now, :execution_key)
 ON CONFLICT (job_id) DO NOTHING
 
 -- name: origin_of

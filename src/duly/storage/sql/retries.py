@@ -42,14 +42,25 @@ class SqlRetries:
         ((renewed_at,),) = await self._x.fetch("last_manual_retry", chain=last.chain)
         return last.max_attempts - (0 if renewed_at is None else int(renewed_at) - 1)
 
-    async def add(self, job: Job, *, key: str | None) -> None:
+    async def execution_key(self, chain: JobId, attempt: int) -> str | None:
+        for (key,) in await self._x.fetch("executed_anew_under", chain=chain, attempt=attempt):
+            return str(key)
+        return None
+
+    async def add(self, job: Job, *, key: str | None, execution_key: str | None = None) -> None:
         await self._check_pools(job)
         state = JobState.WAITING if job.lane else JobState.READY
         if not await self._x.each("insert_jobs", [job_row(job, state)]):
             assert job.key is not None  # noqa: S101 - its id is new and its pool is held, so that is what was taken
             raise KeyTaken(job.retry_of or job.id, job.key)
         await self._x.fetch(
-            "record_retry", job_id=job.id, chain=job.chain, key=key, attempt=job.attempt, now=job.created_at
+            "record_retry",
+            job_id=job.id,
+            chain=job.chain,
+            key=key,
+            attempt=job.attempt,
+            now=job.created_at,
+            execution_key=execution_key,
         )
         if job.lane:
             await Lanes(self._x).join([job.lane])
