@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -76,6 +77,7 @@ def _address(process: subprocess.Popen[bytes], said: Path) -> str:
         for word in said.read_text().rpartition("\n")[0].split():
             if word.startswith("http://"):
                 return word.rstrip(".,;").rstrip("/")
+        time.sleep(0.02)
     raise AssertionError(said.read_text())
 
 

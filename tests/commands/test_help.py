@@ -221,3 +221,19 @@ def test_every_list_is_paged_watched_and_printed_by_the_same_options() -> None:
 
     assert {path: names for path, names in lacking.items() if names} == {}
     assert [path for path in listed if "--from" in options[path]] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            ["schedule", "add", "a", "--every", "1h", "--targt", "x"],
+            "there is no option --targt; did you mean --target?",
+        ),
+        (["schedule", "add", "a", "--evry=1h", "--target", "x"], "there is no option --evry; did you mean --every?"),
+        (["schedule", "add", "a", "--every", "1h"], "the following arguments are required: --target"),
+        (["pool", "set", "mail", "--limit", "1"], "there is no option --limit; did you mean --slots?"),
+    ],
+)
+def test_what_is_misspelt_is_named_before_what_is_missing(here: Shell, given: list[str], said: str) -> None:
+    assert here(*given).err.startswith(f"duly: {said}")

@@ -61,13 +61,27 @@ def test_people_are_told_where_the_next_page_begins(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("noun", "option"), [("run", "--before"), ("review", "--before"), ("job", "--from"), ("group", "--from")]
+    ("noun", "option", "last"),
+    [
+        ("run", "--before", "run_0"),
+        ("review", "--before", "review_0"),
+        ("job", "--from", "job_0"),
+        ("group", "--from", "grp_0"),
+    ],
 )
-def test_what_after_was_called_before_is_understood(shell: Shell, noun: str, option: str) -> None:
+def test_what_after_was_called_before_is_understood(shell: Shell, noun: str, option: str, last: str) -> None:
     shell("db", "migrate")
 
-    assert shell(noun, "list", option, f"{noun}_0").code == shell(noun, "list", "--after", f"{noun}_0").code == 0
+    assert shell(noun, "list", option, last).code == shell(noun, "list", "--after", last).code == 0
     assert option not in shell(noun, "list", "--help").out
+
+
+@pytest.mark.parametrize("option", ["--after", "--before"])
+def test_a_page_begins_behind_an_id_and_nothing_else(here: Shell, option: str) -> None:
+    said = here("run", "list", option, "nonsense")
+
+    assert (said.code, said.out) == (2, "")
+    assert "'nonsense' is none that the list names" in said.err
 
 
 def test_the_runs_of_a_schedule_go_on_behind_a_run(shell: Shell) -> None:

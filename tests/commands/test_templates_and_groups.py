@@ -159,3 +159,10 @@ def test_a_schedule_runs_a_template(shell: Shell) -> None:
     job = done(shell("job", "show", run["job_id"], "--json"))
     assert (job["kind"], job["priority"], job["input"]) == ("send", 4, {"to": "bob"})
     assert shell("schedule", "edit", "a", "--target", "plain", "--pool", "default", "--yes").code == 0
+
+
+def test_members_without_their_object_are_told_what_to_write(here: Shell) -> None:
+    said = here("group", "add", '[{"template": "mail"}]')
+
+    assert (said.code, said.out) == (2, "")
+    assert """write '{"members": [{"template": "NAME"}]}'""" in said.err

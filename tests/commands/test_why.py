@@ -38,4 +38,4 @@ def test_why_says_that_there_is_nothing_of_that_id(shell: Shell) -> None:
     said = shell("why", "grp_99")
 
     assert (said.code, said.out) == (3, "")
-    assert "there is no schedule, run, job, group or execution 'grp_99'" in said.err
+    assert "there is no schedule, run, job, group, execution or review 'grp_99'" in said.err

@@ -28,6 +28,7 @@ from duly.domain.instants import SECOND, Instant
 from duly.domain.payloads import value_of
 from duly.domain.requests import KeyReused, StillRunning
 from duly.graphs.telling import Tell
+from duly.ports.executions import Lease
 from duly.ports.graphs import GraphCall, GraphEvent
 from duly.ports.storage import Work
 from tests.contracts.graphs import PatientClock, decide, house, service
@@ -216,6 +217,29 @@ async def test_a_graph_that_takes_longer_than_its_lease_keeps_it(world: World) -
         await elsewhere.execute(home.asks())
     graph.gate.set()
     assert (await running).attempt == 1
+
+
+async def test_an_attempt_that_gave_way_while_it_renewed_may_spend_nothing_more(world: World) -> None:
+    graph = Counter()
+    graph.gate.clear()
+    home = await house(world.queue, graph)
+    running = asyncio.create_task(home.executions.execute(home.asks()))
+    await graph.entered.wait()
+    (attempt,) = home.executions._attempts.values()
+    renews = attempt._stands_until
+
+    async def renews_too_late(lease: Lease) -> bool:
+        stands = await renews(lease)
+        attempt.give_way()
+        return stands
+
+    attempt._stands_until = renews_too_late  # type: ignore[method-assign]
+    await attempt._renewed()
+
+    with pytest.raises(LeaseLost):
+        attempt.check_lease()
+    with pytest.raises(StillRunning):
+        await running
 
 
 async def test_an_attempt_that_was_taken_over_stops_its_graph_and_says_nothing(world: World) -> None:

@@ -44,6 +44,7 @@ async def test_a_webhook_whose_receiver_never_answers_leaves_places_for_others(w
         await tell(post, await post.create(well, owner=owner))
         async with delivering(post):
             await asyncio.wait_for(well.has_received.wait(), 60)
+            await asyncio.wait_for(silent.has_received.wait(), 60)
 
             assert await world.rows("SELECT * FROM webhook_attempts WHERE status IS NULL") == []
             assert 0 < len(silent.received) <= PATIENT.most_at_once // 2, "its calls are still under way, and only some"
@@ -58,6 +59,7 @@ async def test_owners_that_share_a_slow_host_leave_places_for_others(world: Worl
         await tell(post, await post.create(well, owner="bob"))
         async with delivering(post):
             await asyncio.wait_for(well.has_received.wait(), 60)
+            await asyncio.wait_for(silent.has_received.wait(), 60)
 
             assert 0 < len(silent.received) <= PATIENT.most_at_once // 2
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from duly.domain.executions import GRAPH_RUN, UnknownExecution
-from duly.domain.explanations import Explained, Explanation
+from duly.domain.explanations import Explained, Explanation, NothingKnown
 from duly.domain.groups import Group, GroupMode, NewGroup, NewMember, UnknownGroup
 from duly.domain.ids import GroupId, JobKey
 from duly.domain.instants import written
@@ -217,11 +217,14 @@ async def test_a_job_that_waits_for_a_review_says_until_when_and_what_it_has_spe
     assert f"Its execution is {execution.run_id}" in told(explained, "spending")[1]
     of_execution = await world.queue.why.of(execution.run_id)
     assert (of_execution.answer, told(of_execution, "waits_for_review")) == ("waiting", [review.waiting_in_words])
+    assert await world.queue.why.of(review.id) == of_execution
 
 
 @pytest.mark.req("OWN-02", error=True)
 async def test_a_key_in_ones_params_does_not_show_what_another_has_executed(world: World) -> None:
-    await waiting(world, asks, key="job-key")
+    _, _, (review,) = await waiting(world, asks, key="job-key")
+    with pytest.raises(NothingKnown):
+        await world.queue.why.of(review.id, owner="eve")
     group = await world.queue.groups.create(
         NewGroup(members=[NewMember(job=new(GRAPH_RUN, params={"key": "job-key"}))]), owner="eve"
     )

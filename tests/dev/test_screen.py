@@ -188,4 +188,4 @@ def test_only_a_rescue_of_something_is_told() -> None:
     screen_on(file).rescued([nothing])
     assert file.getvalue() == ""
     screen_on(file).rescued([Rescue(session=SessionId("s"), returned=1, failed=2, tickets=0, ended=True)])
-    assert file.getvalue() == "12:00:05  took over from a dead worker: 1 had not begun, 2 had and are tried again\n"
+    assert file.getvalue() == "12:00:05  took over from a dead worker: 1 had not begun, 2 had and will be tried again\n"

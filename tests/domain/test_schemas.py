@@ -124,5 +124,5 @@ def test_a_schema_that_is_not_understood_is_refused(schema: object, field: str) 
 def test_a_refusal_says_where() -> None:
     schema = {"properties": {"to": {"items": {"type": "string"}}}}
 
-    with pytest.raises(InvalidInput, match=r"params\.to\[1\]: is a int \(the template asks for string\)"):
+    with pytest.raises(InvalidInput, match=r"params\.to\[1\]: is a number \(the template asks for string\)"):
         check({"to": ["you", 3]}, schema, field="params")

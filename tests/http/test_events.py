@@ -265,10 +265,9 @@ async def test_a_revoked_token_ends_its_streams(site: Site, monkeypatch: pytest.
 async def test_a_token_that_expires_ends_its_streams(quick_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("duly.http.events.WELCOME_FOR", 0)
     run = await _triggered(quick_site)
-    soon = Instant(quick_site.queue.storage.clock.now() + 5_000_000)
-    _, secret = await quick_site.queue.tokens.create(owner="ann", role=Role.ADMIN, expires_at=soon)
-
     async with quick_site.served() as served:
+        soon = Instant(quick_site.queue.storage.clock.now() + 5_000_000)
+        _, secret = await quick_site.queue.tokens.create(owner="ann", role=Role.ADMIN, expires_at=soon)
         headers = {"Authorization": f"Bearer {secret}"}
         async with _stream(served, run["id"], **headers) as events:
             assert [event.name async for event in events] == ["status"]

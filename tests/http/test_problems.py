@@ -151,7 +151,8 @@ async def test_ids_that_nothing_can_have(site: Site, noun: str, name: str) -> No
 
 
 async def test_paths_and_methods_that_are_not_there(quick_site: Site) -> None:
-    is_problem(await quick_site.local.get("/api/v1/nothing"), 404, "not_found")
+    nowhere = is_problem(await quick_site.local.get("/api/v1/nothing"), 404, "not_found")
+    assert "/docs" in nowhere["detail"]
     is_problem(await quick_site.local.get("/api/v1/schedules/"), 404)
     for path, methods in (
         (URL, "GET, POST"),

@@ -226,7 +226,8 @@ class Attempt:
             return
         if not renewing.result():
             raise LeaseLost(self._claim.run_id, self._claim.attempt)
-        self._safe_until = Micros(lease.expires_at - self._pace.margin)
+        if self._safe_until > 0:  # not given up meanwhile
+            self._safe_until = Micros(lease.expires_at - self._pace.margin)
 
     async def _stands_until(self, lease: Lease) -> bool:
         async def work(tx: Transaction) -> bool:

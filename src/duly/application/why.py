@@ -74,7 +74,7 @@ class Why:
         return await self.storage.read(lambda tx: why_workflow_run(tx, run_id, asking, workflow=workflow))
 
     async def of(self, named: str, *, owner: str | None = None) -> Explanation | Explained:
-        """Of whatever has that id: a run is as its slot is, and a job of a run as its run."""
+        """Of whatever has that id: a run is as its slot is, a job of a run and a review as the run is."""
         asking = self._asking(owner)
         asked = text_of(named, field="id")
         return await self.storage.read(lambda tx: self._of(tx, asked, asking))
@@ -92,6 +92,8 @@ class Why:
                 return await why_group(tx, GroupId(named), asking)
             if named.startswith("exe_"):
                 return await self._execution(tx, named, asking)
+            if named.startswith("review_") and (review := await tx.reviews.get(named)) is not None:
+                return await self._execution(tx, review.run_id, asking)
             return await self._schedule(tx, ScheduleId(named), asking)
         except NotFound:
             return await self._else_schedule(tx, named, asking)

@@ -62,6 +62,7 @@ _LISTS = {
     "unknown_token": "; see: duly token list",
     "unknown_webhook": "; see: duly webhook list",
     "unknown_delivery": "; see: duly webhook deliveries",
+    "unknown_id": "; see: duly schedule list, duly run list, duly job list",
 }
 
 

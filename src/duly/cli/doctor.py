@@ -65,7 +65,8 @@ async def _found() -> list[Fact]:
 
 def _of_store(store: "StoreFacts") -> Iterator[Fact]:
     schema = f"{store.schema_found} of {store.schema_known}"
-    yield Fact("schema", schema) if store.is_current else Fact("schema", schema, "bad", f"run {invoked()} db migrate")
+    remedy = "upgrade duly" if store.schema_found > store.schema_known else f"run {invoked()} db migrate"
+    yield Fact("schema", schema) if store.is_current else Fact("schema", schema, "bad", remedy)
     yield Fact("engine", f"{store.engine} {store.version}")
     if store.engine == "sqlite":
         yield (

@@ -12,7 +12,7 @@ from duly.domain.instants import SECOND, Micros
 _LARGEST_INPUT = 4_194_304
 
 
-def object_from(text: str | None, *, field: str) -> dict[str, Any] | None:
+def object_from(text: str | None, *, field: str, example: str = '{"name": "value"}') -> dict[str, Any] | None:
     """A JSON object: as it stands, from `@file`, or from stdin as `-`."""
     if text is None:
         return None
@@ -20,9 +20,9 @@ def object_from(text: str | None, *, field: str) -> dict[str, Any] | None:
         value = json.loads(_source(text, field))
     except (json.JSONDecodeError, RecursionError) as error:
         where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise InvalidInput(field, f"is no JSON{where}", fix="""write '{"name": "value"}', @file or -""") from None
+        raise InvalidInput(field, f"is no JSON{where}", fix=f"write '{example}', @file or -") from None
     if not isinstance(value, dict):
-        raise InvalidInput(field, f"is a JSON {_kind(value)}, not an object", fix="""write '{"name": "value"}'""")
+        raise InvalidInput(field, f"is a JSON {_kind(value)}, not an object", fix=f"write '{example}'")
     return value
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from duly.bootstrap import Queue
 
 _MOST_MEMBERS = 1_000
+_EXAMPLE = '{"members": [{"template": "NAME"}]}'
 
 
 def define(parser: Parser) -> None:
@@ -94,7 +95,7 @@ def _asked(options: Options) -> NewGroup:
 
     from duly.wire.groups import NewGroup as Shape
 
-    spec: dict[str, Any] = object_from(options.spec, field="JSON") or {}
+    spec: dict[str, Any] = object_from(options.spec, field="JSON", example=_EXAMPLE) or {}
     if options.sequential:
         spec["mode"] = GroupMode.SEQUENTIAL.value
     try:
@@ -102,7 +103,7 @@ def _asked(options: Options) -> NewGroup:
     except ValidationError as wrong:
         first = wrong.errors()[0]
         where = ".".join(map(str, first["loc"])) or "JSON"
-        raise InvalidInput(where, str(first["msg"]), fix="""write '{"members": [{"template": "NAME"}]}'""") from None
+        raise InvalidInput(where, str(first["msg"]), fix=f"write '{_EXAMPLE}'") from None
 
 
 def show(options: Options) -> int:

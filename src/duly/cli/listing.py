@@ -18,6 +18,20 @@ T = TypeVar("T")
 # What people make by hand is shown whole, unless somebody has very many.
 WHOLE = 1_000
 
+# How ids begin: of what else somebody names, the list would have nothing, or everything, behind it.
+_BEGINNINGS = {
+    "RUN": ("run_", "exe_"),
+    "JOB": ("job_",),
+    "GROUP": ("grp_",),
+    "REVIEW": ("review_",),
+    "DELIVERY": ("dlv_",),
+    "WEBHOOK": ("whe_",),
+    "ACCOUNT": ("acct_",),
+    "GRANT": ("grant_",),
+    "BUDGET": ("bud_",),
+    "TOKEN": ("tok_",),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Generic[T]):
@@ -40,15 +54,26 @@ class Listing(Generic[T]):
 
 
 def add_page(
-    parser: Parser, named: str, *, most: int = 20, once: str | None = None, read: Callable[[str], object] = str
+    parser: Parser, named: str, *, most: int = 20, once: str | None = None, read: Callable[[str], object] | None = None
 ) -> None:
     """`once` is what `--after` was called before: still understood, and no longer shown."""
+    read = read or _id_of(named)
     parser.add_argument("--after", type=read, metavar=named, help="those that follow this one in the list")
     if once is not None:
-        parser.add_argument(once, dest="after", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        parser.add_argument(once, dest="after", type=read, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     add_most(parser, most)
     add_watch(parser)
     add_json(parser)
+
+
+def _id_of(named: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        beginnings = _BEGINNINGS.get(named, ("",))
+        if not text.startswith(beginnings):
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is none that the list names (take the last id of a page)")
+        return text
+
+    return read
 
 
 def show_list(options: Options, listing: Listing[T], fetch: "Callable[[Queue], Awaitable[Sequence[T]]]") -> None:

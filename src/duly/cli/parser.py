@@ -3,6 +3,7 @@
 import argparse
 import difflib
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import Any, NoReturn
 
 from duly.cli import exits
@@ -11,7 +12,13 @@ Options = argparse.Namespace
 Run = Callable[[Options], int | None]
 
 # What Python and HTTP call it.
-_ELSEWHERE = {"--timezone": "--tz", "--params": "--input", "--timeout": "--time-limit", "--limit": "--most"}
+_ELSEWHERE = {
+    "--timezone": ["--tz"],
+    "--params": ["--input"],
+    "--timeout": ["--time-limit"],
+    "--limit": ["--slots", "--most"],
+}
+_LACKS = ("the following arguments are required", "one of the arguments")
 
 
 class _Help(argparse.HelpFormatter):
@@ -23,12 +30,19 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: object, **kwargs: object) -> None:
         # An abbreviation would change its meaning when an option is added.
         super().__init__(*args, allow_abbrev=False, formatter_class=_Help, **kwargs)  # type: ignore[arg-type, misc]
+        self._strange: list[str] = []
 
     def error(self, message: str) -> NoReturn:
+        """What is misspelt is named before what is missing, which may be the same option."""
+        if self._strange and message.startswith(_LACKS):
+            message = self._unknown(self._strange[0])
         self.exit(exits.INVALID, f"duly: {message} (see: {self.prog} --help)\n")
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """What nobody knows is refused by the command it was given to, which knows its own options best."""
+        given = list((args[0] if args else kwargs.get("args")) or ())
+        words = [word.partition("=")[0] for word in takewhile(lambda word: word != "--", given)]
+        self._strange = [word for word in words if word[:2] == "--" and word not in self._option_string_actions]
         options, unknown = super().parse_known_args(*args, **kwargs)
         if unknown:
             self.error(self._unknown(unknown[0].partition("=")[0]))
@@ -42,9 +56,8 @@ class Parser(argparse.ArgumentParser):
             for name, action in self._option_string_actions.items()
             if action.help != argparse.SUPPRESS
         }
-        meant = _ELSEWHERE.get(given)
-        if meant not in known.values():
-            meant = known.get(_near(given.lstrip("-"), known))
+        elsewhere = (name for name in _ELSEWHERE.get(given, ()) if name in known.values())
+        meant = next(elsewhere, None) or known.get(_near(given.lstrip("-"), known))
         return f"there is no option {given[:40]}" + (f"; did you mean {meant}?" if meant else "")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

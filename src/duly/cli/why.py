@@ -19,7 +19,9 @@ Say = Callable[[str], None]
 
 
 def define(parser: Parser) -> None:
-    parser.add_argument("id", metavar="ID", help="of a schedule, a run, a job, a group or a run of a workflow")
+    parser.add_argument(
+        "id", metavar="ID", help="of a schedule, a run, a job, a group, a run of a workflow or a review"
+    )
     parser.add_argument("slot", metavar="SLOT", nargs="?", help="an instant such as 2026-03-29T01:00:00Z")
     add_json(parser)
     parser.set_defaults(run=run)

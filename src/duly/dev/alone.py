@@ -31,7 +31,8 @@ def alone_on(database: Path | None) -> Iterator[None]:
     except FileNotFoundError as error:
         raise Unavailable(f"{database}: the folder {database.parent} does not exist; create it") from error
     except OSError as error:
-        raise Unavailable(f"{database}: {error.strerror}") from error
+        why = f"{database}: {error.strerror}; make its folder writable, or set DULY_DATABASE_URL to another file"
+        raise Unavailable(why) from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from duly.domain.errors import Conflict
+from duly.domain.errors import Conflict, InvalidInput
 
 EXAMPLE = '''\
 """What runs, and when. `duly dev` runs it and follows every change you save."""
@@ -39,3 +39,7 @@ def write_example(path: Path) -> None:
             file.write(EXAMPLE)
     except FileExistsError:
         raise AlreadyThere(path) from None
+    except OSError as error:
+        raise InvalidInput(
+            "FILE", f"{path}: {error.strerror}", fix="name one in a folder that you may write to"
+        ) from error

@@ -65,7 +65,8 @@ async def _loaded(file: Path, screen: Screen) -> Duly | None:
     try:
         return await asyncio.to_thread(load, str(file))
     except AppNotLoaded as error:
-        screen.complain(f"{error.reason}".replace(f"{file}:", f"{file.name}:"))
+        fix = f" ({error.fix})" if error.fix else ""
+        screen.complain(f"{error.reason}{fix}".replace(f"{file}:", f"{file.name}:"))
         if error.trace:
             screen.say(error.trace.rstrip())
         return None
@@ -182,7 +183,8 @@ class _Dev:
         say(f"duly {__version__}  {url}  database {_shown(self._queue.settings)}  times in {self._screen.zone_name}")
         say(f"the API is explained at {url}/docs")
         if app is None:
-            say(f"no program runs; it begins when {program.name} loads")
+            how = "" if program.is_file() else f"; `{self._options.command} init` writes one"
+            say(f"no program runs; it begins when {program.name} loads{how}")
         elif not program.is_file():
             say(f"this is a demo; `{self._options.command} init` writes a {program.name} of your own")
             if not demo.has_graphs():

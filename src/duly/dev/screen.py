@@ -107,7 +107,7 @@ class Screen(Nobody):
     def rescued(self, rescues: Sequence[Rescue]) -> None:
         returned, failed = sum(each.returned for each in rescues), sum(each.failed for each in rescues)
         if returned or failed:
-            self.note(f"took over from a dead worker: {returned} had not begun, {failed} had and are tried again")
+            self.note(f"took over from a dead worker: {returned} had not begun, {failed} had and will be tried again")
 
     def _line(self, name: str, slot: Instant | None, said: str, colour: str) -> None:
         shown = " " * 8 if slot is None else self._clock(moment_of(slot))

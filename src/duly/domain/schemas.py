@@ -155,4 +155,6 @@ def _same(one: object, other: object) -> bool:
 
 
 def _kind(value: object) -> str:
-    return "null" if value is None else f"a {type(value).__name__}"
+    """In the words of the schema, which is what the reader wrote."""
+    named = next((name for name, fits in _TYPES.items() if fits(value)), type(value).__name__)
+    return named if named == "null" else f"{'an' if named[0] in 'aio' else 'a'} {named}"

@@ -76,7 +76,9 @@ def problem_from(error: Exception, request_id: str, asked: Asked = NOTHING) -> R
     if isinstance(error, StarletteHTTPException):
         code = error.code if isinstance(error, Refusal) else CODES.get(error.status_code, "http_error")
         errors = error.errors if isinstance(error, Refusal) else ()
-        return answer(error.status_code, code, str(error.detail), request_id, errors=errors, headers=error.headers)
+        is_nowhere = error.status_code == 404 and not isinstance(error, Refusal)
+        said = "there is nothing at this path; /docs lists those there are" if is_nowhere else str(error.detail)
+        return answer(error.status_code, code, said, request_id, errors=errors, headers=error.headers)
     raise error
 
 

@@ -56,5 +56,5 @@ class NothingKnown(NotFound):
     code = "unknown_id"
 
     def __init__(self, asked: str) -> None:
-        super().__init__(f"there is no schedule, run, job, group or execution {asked[:255]!r}")
+        super().__init__(f"there is no schedule, run, job, group, execution or review {asked[:255]!r}")
         self.asked = asked

@@ -77,5 +77,6 @@ class Plan:
         given = {**self.params, **value_of(payload_of(None if params is None else dict(params), field=field))}
         for name, where in params_needed(self.nodes).items():
             if name not in given:
-                raise InvalidInput(f"{field}.{name}", f"is missing: {where} refers to it")
+                fix = f"give it in {field}, or a default in the document's params"
+                raise InvalidInput(f"{field}.{name}", f"is missing: {where} refers to it", fix=fix)
         return given
