@@ -165,7 +165,7 @@ def test_the_service_touches_no_ledger_and_the_worker_no_execution() -> None:
     service = _stores_named_in(*(f"application/{part}.py" for part in (*parts, "checkpoints")))
     worker = (SOURCE / "worker" / "graph_runs.py").read_text(encoding="utf-8")
 
-    assert service == {"executions", "checkpoints", "reviews", "grants", "holds", "workflows"}
+    assert service == {"executions", "checkpoints", "reviews", "grants", "workflows"}
     assert "self.runs.note_execution" in worker
     assert not [word for word in ("application.executions", "application.money") if word in worker]
 

@@ -1,6 +1,5 @@
 """Workflows over HTTP: deployed, looked at, run; and the routes for deployers and executors elsewhere."""
 
-import hashlib
 import json
 from typing import Any
 
@@ -9,6 +8,7 @@ import jwt
 import pytest
 
 from duly.bootstrap import Registry
+from duly.domain.ids import JobId
 from duly.domain.instants import SECOND
 from duly.http.api import create_api
 from duly.http.cron import PREFIXES
@@ -131,10 +131,8 @@ async def test_schedules_and_runs_are_shown_field_by_field(site: Site) -> None:
     assert (shown["paused"], len(shown["preview"]), shown["preview"][0]) == (False, 5, shown["next_run_at"])
     assert set(row) == {"idempotency_key", "schedule_id", "run_at", "status", "run_id", "created_at", "updated_at"}
     assert (row["status"], row["schedule_id"]) == ("ENQUEUED", "mine")
-    assert (
-        row["idempotency_key"]
-        == hashlib.sha256(f"mine:{run.own_key}:{run.scheduled_for // SECOND}".encode()).hexdigest()
-    )
+    job = await site.queue.jobs.get(JobId(str(run.job_id)))
+    assert row["idempotency_key"] == job.key
     assert (await ann.delete("/schedules/mine")).status_code == 204
     is_problem(await ann.get("/schedules/mine"), 404, "unknown_schedule")
 
