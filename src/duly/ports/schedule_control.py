@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from duly.domain.amounts import Amount
 from duly.domain.cadence import Cadence
 from duly.domain.policies import Policies
 from duly.domain.runs import Run
@@ -55,6 +56,8 @@ class ScheduleControl(Protocol):
         start: datetime,
         end: datetime,
         cap: int = 100,
+        max_cost: Amount | None = None,
+        expected_revision: int | None = None,
         key: str | None = None,
     ) -> Sequence[Run]: ...
 

@@ -12,27 +12,24 @@ from duly.settings import Settings
 
 @pytest.mark.store("sqlite")
 def test_a_beat_is_not_answered_by_another_beat(tmp_path: Path) -> None:
-    async def scenario() -> tuple[int, int]:
+    async def scenario() -> set[int]:
         queue = await Queue.open(Settings(database_url=str(tmp_path / "idle.db")))
         worker = queue.worker(handlers={}, pools={PoolName("default"): 1}, name="idle")
         working = asyncio.create_task(worker.run())
-        await asyncio.sleep(0.5)
-        before = _beaten_at(tmp_path)
-        await asyncio.sleep(2.5)  # two looks at what others may have changed
-        after = _beaten_at(tmp_path)
+        beats: set[int] = set()
+        for _ in range(60):  # six looks at what others may have changed
+            await asyncio.sleep(0.1)
+            beats.update(_beaten_at(tmp_path))
         worker.stop()
         await working
         await queue.close()
-        return before, after
+        return beats
 
-    before, after = asyncio.run(scenario())
+    # As it opens, once it works, and when a beat is due; each answered by another would be one for each look.
+    assert 1 <= len(asyncio.run(scenario())) <= 3
 
-    assert before == after
 
-
-def _beaten_at(folder: Path) -> int:
+def _beaten_at(folder: Path) -> list[int]:
     import apsw
 
-    seen_at = apsw.Connection(str(folder / "idle.db")).execute("SELECT seen_at FROM sessions").get
-    assert isinstance(seen_at, int)
-    return seen_at
+    return [seen_at for (seen_at,) in apsw.Connection(str(folder / "idle.db")).execute("SELECT seen_at FROM sessions")]
