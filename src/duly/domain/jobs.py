@@ -30,8 +30,7 @@ class JobState(StrEnum):
     RUNNING = "running"  # its handler may have been entered
 
 
-# At most one job of a lane is in these states, and if the lane has any due job, exactly one is.
-HEAD_STATES = frozenset({JobState.READY, JobState.PARKED, JobState.BACKOFF, JobState.CLAIMED, JobState.RUNNING})
+# A worker has it.
 LOCKED_STATES = frozenset({JobState.CLAIMED, JobState.RUNNING})
 
 

@@ -30,12 +30,6 @@ class RunStatus(StrEnum):
     def is_terminal(self) -> bool:
         return self not in (RunStatus.PENDING, RunStatus.RUNNING)
 
-    def may_become(self, later: "RunStatus") -> bool:
-        """Forwards only; saying the same again is no change."""
-        if self is later:
-            return True
-        return not self.is_terminal and (later is not RunStatus.PENDING)
-
 
 class Reason(StrEnum):
     """Why a slot was closed without a run, or ended before it could run."""

@@ -66,7 +66,8 @@ def translated_at_connect(error: BaseException) -> BaseException:
             # What the driver says quotes the URL, and with it pieces of a password.
             return InvalidInput("url", "is not a Postgres URL", fix=_URL)
         case asyncpg.PostgresConnectionError() | OSError() | asyncio.IncompleteReadError():
-            return Interrupted(f"the database cannot be reached: {_said(error)}", connection_lost=True)
+            fix = "see that its server runs, and that DULY_DATABASE_URL names it"
+            return Interrupted(f"the database cannot be reached: {_said(error)}; {fix}", connection_lost=True)
         case asyncpg.PostgresError() if error.sqlstate in _TAKES_NO_CONNECTIONS:
             return Interrupted(f"the database takes no connections: {_said(error)}", connection_lost=True)
         case asyncpg.exceptions.TargetServerAttributeNotMatched():
