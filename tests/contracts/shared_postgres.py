@@ -56,6 +56,7 @@ _TABLES = (
     "execution_grants",
     "virtual_keys",
     "billing_accounts",
+    "users",
 )
 
 
