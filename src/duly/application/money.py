@@ -22,7 +22,7 @@ from duly.domain.billing import (
     run_id_of,
     unit_of,
 )
-from duly.domain.ids import ScheduleId, VirtualKeyId
+from duly.domain.ids import Owner, ScheduleId, VirtualKeyId
 from duly.domain.instants import Instant, Micros
 from duly.domain.schedules import LONGEST_ID, UnknownSchedule
 from duly.domain.texts import text_of, whole_number_of
@@ -177,7 +177,7 @@ class Money:
                     return hold  # run again after a lost answer
                 if not hold.is_open or not hold.has_run_out(era=era, lease_now=lease_now):
                     return None
-                earlier[:] = [await _ended(tx, hold, HoldState.LAPSED, now=now)]
+                earlier[:] = [await end_in(tx, hold.run_id, hold.attempt, HoldState.LAPSED, now=now)]
                 return earlier[0]
 
             if (hold := await self.storage.transact(work)) is not None:
@@ -219,26 +219,24 @@ async def hold_in(tx: Transaction, wanted: Hold, *, user: str | None, beyond_bud
     The schedule, whose budgets count it, is the account's owner's, or that of the `user` whom a grant names.
     `beyond_budgets` is for a run that a person let go beyond those that ask; the others still count.
     """
-    hold = await tx.holds.add(wanted)
-    if hold is None:
+    added = await tx.holds.add(wanted)
+    if added is None:
         return await _found(tx, wanted)
-    await _require_schedule(tx, hold, user)
+    hold, whose = added
+    await _require_own_schedule(tx, hold, whose, user)
     return await _reserved(tx, hold, beyond=beyond_budgets)
 
 
 async def end_in(tx: Transaction, run_id: str, attempt: int, state: HoldState, *, now: Instant) -> Hold:
     """Ends a hold in somebody's transaction, so that it ends with what it was for."""
-    hold = await _locked(tx, run_id, attempt)
-    return await _ended(tx, hold, hold.ends_as(state), now=now) if hold.is_open else hold
-
-
-async def _ended(tx: Transaction, hold: Hold, state: HoldState, *, now: Instant) -> Hold:
-    await tx.holds.end(hold, state, now=now)
+    hold = await tx.holds.end(run_id_of(run_id), attempt_of(attempt), state, now=now)
+    if hold is None:
+        return await _locked(tx, run_id, attempt)
     if hold.amount or hold.spent:
         await tx.accounts.move(hold.account_id, held=-hold.amount, used=hold.spent)
     if hold.spent != hold.amount:
         await tx.budgets.adjust(hold, hold.spent - hold.amount)
-    return replace(hold, state=state, ended_at=now)
+    return hold
 
 
 async def _found(tx: Transaction, wanted: Hold) -> Hold:
@@ -252,13 +250,12 @@ async def _found(tx: Transaction, wanted: Hold) -> Hold:
     return hold
 
 
-async def _require_schedule(tx: Transaction, hold: Hold, user: str | None) -> None:
+async def _require_own_schedule(tx: Transaction, hold: Hold, whose: Owner | None, user: str | None) -> None:
     """Nobody uses up somebody else's budget. A tombstone will do: its last runs may still go on."""
     if hold.schedule_id is None:
         return
-    schedule = await tx.schedules.get(hold.schedule_id)
     owner = (await account_in(tx, hold.account_id, None)).owner if user is None else user
-    if schedule is None or schedule.owner != owner:
+    if whose != owner:
         raise UnknownSchedule(hold.schedule_id)
 
 

@@ -7,13 +7,16 @@ account, the budgets.
 from typing import Protocol
 
 from duly.domain.billing import Hold, HoldState, Receipt
-from duly.domain.ids import AccountId
+from duly.domain.ids import AccountId, Owner
 from duly.domain.instants import Instant, Micros
 
 
 class HoldStore(Protocol):
-    async def add(self, hold: Hold) -> Hold | None:
-        """The hold with its account's default key; None if its run and attempt have one, or there is no account."""
+    async def add(self, hold: Hold) -> tuple[Hold, Owner | None] | None:
+        """The hold with its account's default key, and whose its schedule is, which may be a tombstone.
+
+        None if its run and attempt have one, or there is no account.
+        """
 
     async def get(self, run_id: str, attempt: int) -> Hold | None: ...
 
@@ -25,7 +28,8 @@ class HoldStore(Protocol):
     async def count_at(self, hold: Hold, counted_at: Instant) -> None:
         """Lets budgets count it in a later window."""
 
-    async def end(self, hold: Hold, state: HoldState, *, now: Instant) -> None: ...
+    async def end(self, run_id: str, attempt: int, state: HoldState, *, now: Instant) -> Hold | None:
+        """As it is then; None if it had ended, or there is none. What was spent is settled, and cannot be released."""
 
     async def add_receipt(self, receipt: Receipt) -> bool:
         """Whether there was none with its reference."""

@@ -48,10 +48,6 @@ class Hold:
         """Readings of two eras say nothing about each other, and nobody survives its era."""
         return self.era != era or self.expires_at <= lease_now
 
-    def ends_as(self, asked: HoldState) -> HoldState:
-        """What was spent cannot be released."""
-        return HoldState.SETTLED if asked is HoldState.RELEASED and (self.spent or self.unmetered) else asked
-
 
 class UnknownHold(NotFound):
     code = "unknown_hold"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from duly.domain.billing import Hold, HoldState, Receipt, Usage
-from duly.domain.ids import AccountId
+from duly.domain.ids import AccountId, Owner
 from duly.domain.instants import Instant, Micros
 from duly.storage.executor import Executor, Row
 
@@ -14,7 +14,7 @@ class SqlHolds:
     def __init__(self, executor: Executor) -> None:
         self._x = executor
 
-    async def add(self, hold: Hold) -> Hold | None:
+    async def add(self, hold: Hold) -> tuple[Hold, Owner | None] | None:
         rows = await self._x.fetch(
             "insert_hold",
             run_id=hold.run_id,
@@ -26,7 +26,7 @@ class SqlHolds:
             expires_at=hold.expires_at,
             now=hold.held_at,
         )
-        return _hold_from_row(rows[0]) if rows else None
+        return (_hold_from_row(rows[0]), rows[0][14]) if rows else None
 
     async def get(self, run_id: str, attempt: int) -> Hold | None:
         for row in await self._x.fetch("hold_by_key", run_id=run_id, attempt=attempt):
@@ -44,8 +44,10 @@ class SqlHolds:
     async def count_at(self, hold: Hold, counted_at: Instant) -> None:
         await self._x.fetch("count_hold_at", counted_at=counted_at, **_key(hold))
 
-    async def end(self, hold: Hold, state: HoldState, *, now: Instant) -> None:
-        await self._x.fetch("end_hold", state=state.value, now=now, **_key(hold))
+    async def end(self, run_id: str, attempt: int, state: HoldState, *, now: Instant) -> Hold | None:
+        for row in await self._x.fetch("end_hold", run_id=run_id, attempt=attempt, state=state.value, now=now):
+            return _hold_from_row(row)
+        return None
 
     async def add_receipt(self, receipt: Receipt) -> bool:
         usage = receipt.usage

@@ -16,7 +16,7 @@ INSERT INTO holds ({hold_columns})
 SELECT :run_id, :attempt, billing_account_id, id, :schedule_id, :amount, 'held', 0, 0, :era, :expires_at, :now, :now, NULL
 FROM virtual_keys WHERE billing_account_id = :account AND is_default = 1
 ON CONFLICT (run_id, attempt) DO NOTHING
-RETURNING {hold_columns}
+RETURNING {hold_columns}, (SELECT owner_user_id FROM schedules WHERE schedules.id = holds.schedule_id)
 
 -- name: hold_by_key
 SELECT {hold_columns} FROM holds WHERE {is_hold}
@@ -31,8 +31,11 @@ UPDATE holds SET era = :era, expires_at = :expires_at WHERE {is_hold}
 UPDATE holds SET counted_at = :counted_at WHERE {is_hold}
 
 -- name: end_hold
--- The first end stands.
-UPDATE holds SET state = :state, ended_at = :now WHERE {is_hold} AND state = 'held'
+-- The first end stands. What was spent cannot be released.
+UPDATE holds SET ended_at = :now, state =
+  CASE WHEN :state = 'released' AND (spent > 0 OR unmetered > 0) THEN 'settled' ELSE CAST(:state AS text) END
+WHERE {is_hold} AND state = 'held'
+RETURNING {hold_columns}
 
 -- name: insert_receipt
 INSERT INTO charge_receipts ({receipt_columns}, source_reference)
