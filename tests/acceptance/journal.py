@@ -70,7 +70,7 @@ class JournalReader:
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
         for written in whole.splitlines():
-            line = Line(**json.loads(written))
+            line = Line(**json.loads(_whole(written)))
             self.lines.append(line)
             self._by_event[line.event].append(line)
         return self.lines
@@ -84,3 +84,8 @@ class JournalReader:
 
     def left(self) -> list[Line]:
         return self.noted("leave")
+
+
+def _whole(written: bytes) -> bytes:
+    """Without what a process that was killed in the middle of its own line left before it."""
+    return written[written.rindex(b'{"event"') :]
