@@ -25,7 +25,7 @@ from duly.domain.executions import (
 )
 from duly.domain.grants import GrantExpired, GrantRevoked, GrantTooNarrow, UnknownGrant
 from duly.domain.instants import SECOND, Instant
-from duly.domain.payloads import value_of
+from duly.domain.payloads import json_of, value_of
 from duly.domain.requests import KeyReused, StillRunning
 from duly.graphs.telling import Tell
 from duly.ports.executions import Lease
@@ -197,6 +197,26 @@ async def test_what_a_fenced_attempt_says_is_refused_and_what_it_spent_is_charge
     balance = (await world.queue.accounts.get(home.account_id, owner=None)).balance
     assert (balance.held, balance.charged) == (0, 300_000)
     assert (await world.queue.money.get(fenced.run_id, 1, owner=None)).state is HoldState.LAPSED
+
+
+@pytest.mark.req("GRAPH-18", error=True)
+@pytest.mark.parametrize("ok", [True, None], ids=["an end", "a question"])
+async def test_a_fenced_attempt_neither_ends_nor_suspends_the_one_that_took_over(world: World, ok: bool | None) -> None:
+    graph = Counter({"by": "the second"})
+    graph.gate.clear()
+    home = await house(world.queue, graph)
+    fenced = await home.begins(home.asks())
+    world.clock.advance(40)
+    second = asyncio.create_task(home.executions.execute(home.asks()))
+    await graph.entered.wait()
+
+    with pytest.raises(LeaseLost):
+        await home.executions._finishing().finish(fenced.claim, Ended(ok=ok, result=json_of({"q": 1}, field="result")))
+
+    found = await home.executions.get(fenced.run_id, owner=None)
+    assert (found.status, found.attempt, found.result) == (ExecutionStatus.RUNNING, 2, None)
+    graph.gate.set()
+    assert value_of((await second).result or "null") == {"by": "the second"}  # type: ignore[arg-type]
 
 
 async def test_a_graph_that_takes_longer_than_its_lease_keeps_it(world: World) -> None:
